@@ -84,7 +84,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser, help=argparse.SUPPRESS)
     if command not in ROOM:
-        from threeloops.commands.flags import add_calculations
+        from threeloops.commands.calculations import add_calculations
 
         add_calculations(commands)
     add_evidence(commands)

@@ -8,7 +8,7 @@ import pytest
 from tests.models.small_configs import small
 
 from threeloops.cli import main
-from threeloops.commands.flags import EXAMPLES
+from threeloops.commands.calculations import EXAMPLES
 
 MACHINES = "--model llama3-8b --hardware h100-sxm --sequence 4k --batch 64 --network infiniband-ndr"
 PLAN = f"plan {MACHINES} --gpus 16"

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from threeloops.cli import main
-from threeloops.commands.flags import EXAMPLES
+from threeloops.commands.calculations import EXAMPLES
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.fleets import Fleet, for_users
 from threeloops.facts import hardware

@@ -1,8 +1,12 @@
 """`threeloops allreduce`: what a collective costs."""
 
+import argparse
+
 from threeloops import units
+from threeloops.commands.named import part_named
+from threeloops.commands.typed import quantity, whole
 from threeloops.commands.working import Line, Working, plain
-from threeloops.training_loop.network.collective_algorithms import is_pipelined
+from threeloops.training_loop.network.collective_algorithms import algorithms, is_pipelined
 from threeloops.training_loop.network.collective_limits import lower_bound, optimal_chunks
 from threeloops.training_loop.network.collectives import SIZE_MEANS, bus_factor, collective_time
 from threeloops.units import fmt
@@ -91,4 +95,39 @@ def working(
         ),
         sources=SOURCES,
         data={"sent_bytes_per_rank": time.sent_bytes_per_rank, "lower_bound_s": bound.at_least_s},
+    )
+
+
+def from_flags(given: argparse.Namespace) -> Working:
+    """The collective that the flags ask for."""
+    if bool(given.link) == bool(given.bandwidth):
+        both = ", and not both" if given.link else ""
+        raise ValueError(f"give the link by name (--link nvlink-4) or its one-way rate (--bandwidth 450GB/s){both}")
+    link = part_named("link", given.link, given.catalog) if given.link else None
+    return working(
+        op=given.op,
+        algorithm=given.algorithm or algorithms(given.op)[0],
+        size_bytes=quantity(given.size, "B"),
+        ranks=given.ranks,
+        alpha_s=quantity(given.alpha, "s"),
+        bytes_per_s_one_way=link["bytes_per_s_one_way"] if link else quantity(given.bandwidth, "B/s"),
+        link=link.name if link else "as given",
+    )
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops allreduce`."""
+    command.add_argument("--size", required=True, help="NCCL's S, like 14GB")
+    command.add_argument("--ranks", type=whole, required=True)
+    command.add_argument("--link", help="catalogue key of the link, like nvlink-4")
+    command.add_argument("--bandwidth", help="one-way rate of a link, like 50GB/s")
+    command.add_argument("--alpha", required=True, help="latency of one step, like 5us; 0s leaves it out")
+    command.add_argument(
+        "--op",
+        default="all_reduce",
+        help="all_reduce (default), reduce_scatter, all_gather, broadcast, reduce, all_to_all, send_recv",
+    )
+    command.add_argument(
+        "--algorithm",
+        help="ring, halving-doubling, binomial-tree, pipelined-tree, … (default: ring, or pairwise for all_to_all)",
     )

@@ -1,16 +1,33 @@
 """`threeloops kv`: what a context costs in memory."""
 
+import argparse
+import dataclasses
 from dataclasses import dataclass
 
 from threeloops import checks, units
-from threeloops.commands.budget import ROOM_HINT, Budget, capacity_words, rounded_words, size_line, weight_lines
-from threeloops.commands.cache_lines import alike, cache_assumed, cache_lines, cache_words, describe, stored
+from threeloops.commands.budget import (
+    ROOM_HINT,
+    WEIGHTS_HELP,
+    Budget,
+    add_budget_flags,
+    besides_without_hardware,
+    budget_of,
+    capacity_words,
+    rounded_words,
+    size_line,
+    weight_lines,
+    weights_format,
+)
+from threeloops.commands.cache_lines import CACHE_HELP, alike, cache_assumed, cache_lines, cache_words, describe, stored
+from threeloops.commands.named import MEMORY_HELP, MODEL_HELP, memory_named, model_named
+from threeloops.commands.serve.options import DCP_HELP
+from threeloops.commands.typed import context, whole
 from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import Attention, Model
 from threeloops.models.layers.compressed import CompressedAttention
-from threeloops.product_loop import kv_cache, kv_capacity
+from threeloops.product_loop import kv_allocators, kv_cache, kv_capacity
 from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum, WholeContext
-from threeloops.product_loop.kv_quantisation import CacheFormat
+from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 
 SOURCES = (
     "Ainslie et al., 2023, arXiv:2305.13245 (grouped-query attention)",
@@ -168,3 +185,91 @@ def _fit(
     such = "such request fits" if fits == 1 else "such requests fit"
     sentence = f"{fits:,} {such} on {budget.part.name} beside the weights; {alone}."
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
+
+
+# Which flag sets which option of an allocator.
+ALLOCATOR_FLAGS = {
+    "block_tokens": "block",
+    "max_tokens": "reserve",
+    "max_batched_tokens": "batched",
+    "ubatch_tokens": "ubatch",
+}
+
+
+def _allocator(given: argparse.Namespace) -> Allocator | None:
+    """The allocator that was asked for, with the options that it has."""
+    set_options = {
+        option: getattr(given, flag) for option, flag in ALLOCATOR_FLAGS.items() if getattr(given, flag) is not None
+    }
+    if not given.allocator:
+        if set_options:
+            raise ValueError(
+                f"--{ALLOCATOR_FLAGS[next(iter(set_options))]} belongs to an allocator; name it, for example"
+                " --allocator vllm-paged"
+            )
+        return None
+    checks.one_of(kv_allocators.ALLOCATORS, allocator=given.allocator)
+    kind = kv_allocators.ALLOCATORS[given.allocator]
+    has = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
+    for option in set_options:
+        if option not in has:
+            fits = [
+                name
+                for name, other in kv_allocators.ALLOCATORS.items()
+                if option in {field.name for field in dataclasses.fields(other)}
+            ]
+            raise ValueError(
+                f"--{ALLOCATOR_FLAGS[option]} has no meaning for {given.allocator}; it belongs to {', '.join(fits)}"
+            )
+    for option, required in has.items():
+        if required and option not in set_options:
+            raise ValueError(
+                f"{given.allocator} needs --{ALLOCATOR_FLAGS[option]} TOKENS, for example --{ALLOCATOR_FLAGS[option]}"
+                " 8192"
+            )
+    return kv_allocators.by_name(given.allocator, **set_options)
+
+
+def from_flags(given: argparse.Namespace) -> Working:
+    """The cache that the flags ask for."""
+    if bool(given.hardware) != bool(given.weights):
+        raise ValueError(
+            "--hardware and --weights go together: what fits beside the weights depends on how they are stored, for"
+            " example --weights bf16"
+        )
+    if not given.hardware and (without := besides_without_hardware(given)):
+        raise ValueError(f"{without} is taken from an accelerator's memory: name it with --hardware")
+    beside = None
+    if given.hardware:
+        beside = Beside(
+            budget=budget_of(given, memory_named(given.hardware, given.catalog)),
+            weights=weights_format(given.weights),
+        )
+    model = model_named(given.model, given.catalog)
+    return working(
+        model,
+        tokens=given.tokens,
+        batch=given.batch,
+        cache=cache_format(model, cache=given.cache),
+        tp=given.tp,
+        dcp=given.dcp,
+        allocator=_allocator(given),
+        beside=beside,
+    )
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    """The flags of `threeloops kv`."""
+    command.add_argument("--model", required=True, help=MODEL_HELP)
+    command.add_argument("--tokens", type=context, required=True, help="prompt and answer together, like 8192 or 32k")
+    command.add_argument("--batch", type=whole, default=1, help="requests (default 1)")
+    command.add_argument("--cache", "--dtype", dest="cache", required=True, help=CACHE_HELP)
+    command.add_argument("--allocator", help="also what this allocator reserves: vllm-paged, llama.cpp, hf-static, …")
+    command.add_argument("--block", type=whole, help="tokens per block of a paged allocator")
+    command.add_argument("--reserve", type=context, help="tokens that a static allocator reserves")
+    command.add_argument("--batched", type=context, help="tokens that vllm-admission may prefill in one step")
+    command.add_argument("--ubatch", type=whole, help="tokens of llama.cpp's micro-batch (its default is 512)")
+    command.add_argument("--hardware", help=f"how many such requests fit on it: {MEMORY_HELP}")
+    command.add_argument("--weights", help=f"for --hardware: {WEIGHTS_HELP}")
+    add_budget_flags(command)
+    command.add_argument("--dcp", type=whole, default=1, help=DCP_HELP)

@@ -3,4 +3,5 @@
 whole       every weight is trained
 adapted     adapters beside frozen weights: LoRA, QLoRA, DoRA
 verdict     whether the bytes fit
+flags       what it is asked
 """
