@@ -36,9 +36,10 @@ from threeloops.drills.engine.bank import DRILLS
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "lib/threeloops"
 EQUAL = Path(__file__).parent / "equal.tsv"
-LIMIT_S = 60  # of the processor: a mutant that never ends is found out as well
-LOOPS = ("foundations", "inner_loop", "training_loop", "product_loop", "driving")
-FORMULAS = tuple(f"lib/threeloops/{room}/" for room in ("operations", "models", *LOOPS))
+LIMIT_S = 60  # of the processor, beyond what the tests take: a mutant that never ends is found out as well
+FORMULAS = tuple(
+    f"lib/threeloops/{room}/" for room in ("foundations", "inner_loop", "training_loop", "product_loop", "driving")
+)
 DRILLED = "tests/drills/test_every_drill.py::test_the_independent_count_agrees"
 FAMILIES = {drill.family for drill in DRILLS.values()}
 
@@ -67,8 +68,8 @@ def modules(name: str) -> list[str]:
 
 def tests_of(module: str) -> list[str]:
     """What may see a change of the module, the nearest first: its own examples, the quick tests that import it, those
-    that its docstrings name, those that import what imports it, the counts of the drills that ask for it, and last what
-    takes long in its own room.
+    that its docstrings name, those that import what imports it, the counts of the drills that ask for it; where none
+    imports it, also what takes long in its room.
     """
     file, imports = f"lib/threeloops/{module.replace('.', '/')}.py", _imports()
     users, room = _users({file}, imports), f"tests/{module.partition('.')[0]}/"
@@ -80,15 +81,17 @@ def tests_of(module: str) -> list[str]:
         for test in (f"{name.rpartition('.')[0].replace('.', '/')}.py" for name in words.split(", "))
         if test in quick
     ]
-    formulas = {user for user in users if user.startswith(FORMULAS)}
+    own = f"lib/threeloops/{module.partition('.')[0]}/"
+    formulas = {user for user in users if user.startswith((*FORMULAS, *(() if near else (own,))))}
     if not near:
         formulas |= _users(formulas, imports)
     beyond = [test for test in quick if imports[test] & (formulas | users if test.startswith(room) else formulas)]
     families = sorted({user.split("/")[3] for user in users if user.startswith("lib/threeloops/drills/")} & FAMILIES)
     asked = [f"{DRILLED}[{family}]" for family in families]
-    reached = {file} | formulas | _users(formulas, imports)
-    slow = [test for test in imports if test.startswith(room) and _is_test(test) and imports[test] & reached]
-    return [*dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked, *sorted(slow)])]
+    slow = [test for test in imports if test.startswith(room) and _is_test(test) and imports[test] & formulas]
+    return [
+        *dict.fromkeys([file, *sorted(near), *sorted(named), *sorted(beyond), *asked, *sorted([] if near else slow)])
+    ]
 
 
 _imports = functools.cache(touched.imports)  # of a thousand and more files: once for a room
@@ -112,7 +115,7 @@ class Hunt:
 
     def __init__(self, module: str, tried: list[Mutant]) -> None:
         self.module, self.tried, self.outlived = module, tried, list[Mutant]()
-        self.green = False
+        self.green, self.tests_s = False, 0.0
         self.cached: list[functools._lru_cache_wrapper[object]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -130,7 +133,7 @@ class Hunt:
         """Are all tests green in a process with this mutant?"""
         child = os.fork()
         if not child:
-            signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT_S + self.tests_s if mutant else 0)
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             try:
@@ -139,7 +142,10 @@ class Hunt:
                 os._exit(0 if all(_green(item) for item in session.items) else 1)
             finally:
                 os._exit(1)
-        return os.waitpid(child, 0)[1] == 0
+        _, status, used = os.wait4(child, 0)
+        if mutant is None:
+            self.tests_s = used.ru_utime + used.ru_stime
+        return status == 0
 
 
 def _green(item: pytest.Item) -> bool:
