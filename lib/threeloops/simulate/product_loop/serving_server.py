@@ -189,7 +189,7 @@ class Server:
         if self.each_token:
             self.decoded_s.append(self.now)
         if self.stretches is not None:
-            self.stretches.append(Stretch(self.decode_steps, steps, self.now - (steps - 1) * each_s, each_s, self.now))
+            self.stretches.append((self.decode_steps, steps, self.now - (steps - 1) * each_s, each_s, self.now))
         while self.ends and self.ends[0][0] <= self.decode_steps:
             last, _, sequence = heapq.heappop(self.ends)
             if sequence.last == last:

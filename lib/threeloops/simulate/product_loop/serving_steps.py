@@ -34,14 +34,9 @@ class Step(NamedTuple):
     contents: StepContents
 
 
-class Stretch(NamedTuple):
-    """Decode steps in a row, in which nobody joins or leaves."""
-
-    until: int  # decode steps of the server once they are over
-    steps: int
-    first_s: float  # when the first of them ends
-    each_s: float  # between the ends of two of them
-    end_s: float
+# Decode steps in a row, in which nobody joins or leaves: how many the server has taken when they are over, how many
+# they are, when the first of them ends, how far apart their ends are, when the last ends. There are many.
+Stretch = tuple[int, int, float, float, float]
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@
 """
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -189,25 +189,25 @@ def _made(one: Moments, begin_s: float, end_s: float) -> float:
 
 def _gaps_s(done: Run, late: Iterable[Moments]) -> Seconds:
     """Of all gaps between tokens: a decode step gives as many alike as requests decoded in the one before, too."""
-    stretches, often = done.stretches, Counter[float]()
+    stretches, often = done.stretches, defaultdict[float, int](int)
     if not stretches:
         return math.nan, math.nan
-    follows = {0: 0} | {one.until: place for place, one in enumerate(stretches, 1)}
+    follows = {0: 0} | {until: place for place, (until, *_) in enumerate(stretches, 1)}
     begun, more = [0] * len(stretches), [0] * (len(stretches) + 1)
     for moments in late:
         for since, until in moments.decoded:
             first = follows[since]
-            often[stretches[first].first_s - moments.first_token_s] += 1
+            often[stretches[first][2] - moments.first_token_s] += 1
             begun[first] += 1
             more[first] += 1
             more[follows[until]] -= 1
     before_s = 0.0
-    for decoding, new, one in zip(accumulate(more), begun, stretches, strict=False):
+    for decoding, new, (_, steps, first_s, each_s, end_s) in zip(accumulate(more), begun, stretches, strict=False):
         if decoding > new:
-            often[one.first_s - before_s] += decoding - new
-        if decoding and one.steps > 1:
-            often[one.each_s] += decoding * (one.steps - 1)
-        before_s = one.end_s
+            often[first_s - before_s] += decoding - new
+        if decoding and steps > 1:
+            often[each_s] += decoding * (steps - 1)
+        before_s = end_s
     half, late_s = quantiles(often, [0.5, 0.99])
     return half, late_s
 
