@@ -38,7 +38,7 @@ def age_from_full_queue_s(*, depth: int, period_s: float) -> float:
               the sender's
     Source:   by definition: of messages a period apart, the oldest of `depth` came depth - 1 periods before the newest
     Counted:  simulate.driving.message_queue.ages
-    Measured: measure.driving.message_ways.queue_ages
+    Measured: measure.driving.message_ways.queue_ages, measure.processes.loaned_messages.kept_ages
 
     >>> age_from_full_queue_s(depth=1, period_s=0.04)
     0.02
