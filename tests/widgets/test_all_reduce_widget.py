@@ -38,6 +38,18 @@ def test_another_algorithm_takes_ranks_that_it_can_have_and_begins_anew() -> Non
     assert explorer.state == State(algorithm="halving-doubling", ranks=4, step=0)
 
 
+def test_times_of_a_chosen_gpu_stand_beside_the_steps() -> None:
+    explorer = widget.explorer(State(algorithm="ring", ranks=8, step=0))
+    explorer.turn(timed="h100-sxm5")
+    assert "On 8 H100 of a node NCCL took" in view(explorer.state).summary
+    assert "2.11 ms for 512 MiB" in view(explorer.state).summary  # 445 GB/s of bus bandwidth, as nccl-tests prints it
+    assert (
+        "Of H100, 2, 4 and 8 were timed." in view(State(algorithm="ring", ranks=5, step=0, timed="h100-sxm5")).summary
+    )
+    with pytest.raises(ValueError, match="timed='v100'"):
+        State(algorithm="ring", ranks=4, step=0, timed="v100")
+
+
 def test_states_that_cannot_be_are_one_sentence() -> None:
     with pytest.raises(ValueError, match="ranks=6 must be one of 2, 4, 8 for 'halving-doubling'"):
         State(algorithm="halving-doubling", ranks=6, step=0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from threeloops.widgets.controls import Control, menu, slider
 from threeloops.widgets.explorer import Explorer
-from threeloops.widgets.training_loop.all_reduce_view import ALGORITHMS, State, played, rank_choices, view
+from threeloops.widgets.training_loop.all_reduce_view import ALGORITHMS, TIMED, State, played, rank_choices, view
 
 START = State(algorithm="ring", ranks=4, step=0)
 TICK_MS = 1200  # while it plays: a step, slow enough to find what has come
@@ -22,6 +22,7 @@ def controls(state: State) -> tuple[Control, ...]:
     return (
         menu("algorithm", "algorithm", ALGORITHMS),
         slider("ranks", "ranks", rank_choices(state.algorithm)),
+        menu("timed", "times measured on", TIMED),
         slider("step", "step", range(played(state.algorithm, state.ranks).steps + 1), plays_ms=TICK_MS),
     )
 

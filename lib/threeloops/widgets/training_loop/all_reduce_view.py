@@ -11,6 +11,8 @@ from threeloops import checks
 from threeloops.figures.training_loop import chunk_steps
 from threeloops.simulate.training_loop.contributions import watched_run
 from threeloops.simulate.training_loop.network import Run
+from threeloops.training_loop.network.measured_collectives import expected_collective
+from threeloops.units import KiB, MiB, fmt_bytes, fmt_seconds
 from threeloops.widgets.view import View
 
 ALGORITHMS = {
@@ -20,6 +22,16 @@ ALGORITHMS = {
     "everything through rank 0": "through-root",
 }
 RANKS, POWERS = (2, 3, 4, 5, 6, 8), (2, 4, 8)
+# On whose GPUs the time of such an all-reduce is said, and for which sizes.
+TIMED = {
+    "no GPU": "",
+    "A100": "a100-sxm4-80gb",
+    "H100": "h100-sxm5",
+    "H200": "h200-sxm",
+    "B200": "b200-hgx",
+    "L40S": "l40s",
+}
+TIMED_RANKS, TIMED_BYTES = (2, 4, 8), (64 * KiB, 8 * MiB, 512 * MiB)
 COLUMNS = ("rank", "sends in this step", "gets in this step", "complete pieces", "vectors sent so far")
 
 
@@ -30,9 +42,11 @@ class State:
     algorithm: str
     ranks: int
     step: int  # how many steps have been made
+    timed: str = ""  # the part whose times stand beside it; empty for none
 
     def __post_init__(self) -> None:
         checks.one_of(ALGORITHMS.values(), algorithm=self.algorithm)
+        checks.one_of(TIMED.values(), timed=self.timed)
         checks.count(at_least=0, step=self.step)
         choices = rank_choices(self.algorithm)
         if self.ranks not in choices:
@@ -81,13 +95,31 @@ def view(state: State) -> View:
     said = f"{came} {'piece arrives' if came == 1 else 'pieces arrive'}, " if state.step else ""
     summary = (
         f"Step {state.step} of {done.steps}: {said}{sum(complete)} of {pieces} are complete."
-        f" The busiest rank has sent {max(sent):.3g} vectors."
+        f" The busiest rank has sent {max(sent):.3g} vectors.{_timed(state)}"
     )
     rows = tuple(
         (f"{rank}", *_exchange(done, rank, state.step), f"{complete[rank]}", f"{sent[rank]:.3g}")
         for rank in range(state.ranks)
     )
     return View(columns=COLUMNS, figure=figure, summary=summary, rows=rows)
+
+
+def _timed(state: State) -> str:
+    """What NCCL took for an all-reduce among so many GPUs of a node, whichever algorithm it chose.
+
+    >>> print(_timed(State(algorithm="ring", ranks=8, step=0, timed="h100-sxm5")))
+     On 8 H100 of a node NCCL took 18.7 µs for 64.0 KiB, 78.9 µs for 8.00 MiB, 2.11 ms for 512 MiB (AIConfigurator).
+    """
+    if not state.timed:
+        return ""
+    name = next(words for words, part in TIMED.items() if part == state.timed)
+    if state.ranks not in TIMED_RANKS:
+        return f" Of {name}, 2, 4 and 8 were timed."
+    took = []
+    for size in TIMED_BYTES:
+        one = expected_collective(state.timed, op="all_reduce", ranks=state.ranks, size_bytes=size)
+        took.append(f"{fmt_seconds(one.seconds)} for {fmt_bytes(size, base=2)}")
+    return f" On {state.ranks} {name} of a node NCCL took {', '.join(took)} (AIConfigurator)."
 
 
 def _exchange(done: Run, rank: int, step: int) -> tuple[str, str]:
