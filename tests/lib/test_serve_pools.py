@@ -45,6 +45,26 @@ def test_both_pools_are_large_enough_and_keep_what_is_promised(capsys: pytest.Ca
     assert prefill["copies"] - 2 < fewer < prefill["copies"]
 
 
+def test_goodput_counts_the_requests_that_keep_both_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    """What 99 of 100 keep leaves the rate; a promise as long as half of them need leaves half of what is answered."""
+    assert 0.96 * 30 <= answer(LOAD, capsys)["results"]["goodput_requests_in_a_second"]["value"] <= 30
+    asked = LOAD.replace("--rate 30/s", "--users 100 --gpus 8")
+    plain = answer(asked.replace("--ttft 1s --tpot 40ms", ""), capsys)
+    assert "goodput_requests_in_a_second" not in plain["results"]
+    for promise, share in {f"--tpot {1000 * plain['tpot_p50_s']}ms": 0.5, "--ttft 90s --tpot 1s": 1.0}.items():
+        found = answer(asked.replace("--ttft 1s --tpot 40ms", promise), capsys)
+        goodput = found["results"]["goodput_requests_in_a_second"]["value"]
+        assert goodput == pytest.approx(share * plain["tokens_per_s"] / 500, rel=0.02)
+
+
+def test_copies_that_do_both_are_as_many_as_without_pools(capsys: pytest.CaptureFixture[str]) -> None:
+    """Degrees that take more than the best are left early, and none of them would have won."""
+    asked = "serve --model llama3-8b --hardware h100-sxm --rate 200/s --prompt 2k --answer 20 --ttft 300ms"
+    for promise in ("", " --tpot 20ms"):
+        found = answer(f"{asked}{promise} --prefill-tp 1 --bandwidth 50GB/s", capsys)
+        assert found["num_gpus_of_copies_that_do_both"] == answer(f"{asked}{promise}", capsys)["num_gpus"]
+
+
 def test_the_cache_of_a_prompt_goes_over_the_links_of_the_smaller_group(capsys: pytest.CaptureFixture[str]) -> None:
     """2 × 80 layers × 8 KV heads × 128 × 2 bytes a token, over four links of 50 GB/s."""
     found = answer(LOAD, capsys)

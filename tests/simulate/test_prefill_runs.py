@@ -25,7 +25,7 @@ def test_waits_are_those_of_a_queue_with_servers(servers: int, rate: float) -> N
 
 
 def test_the_fewest_servers_keep_the_promise_and_one_fewer_does_not() -> None:
-    readings, load = [0.05, 0.1, 0.15], {"requests_per_s": 38.0, "seed": 1}
+    readings, load = (0.05, 0.1, 0.15), {"requests_per_s": 38.0, "seed": 1}
     servers, (half_s, late_s) = fewest_servers(readings, **load, promised_s=0.3, together=1)
     assert servers > 38 * 0.1
     assert half_s < late_s <= 0.3
@@ -36,4 +36,4 @@ def test_the_fewest_servers_keep_the_promise_and_one_fewer_does_not() -> None:
 
 def test_a_prompt_that_takes_longer_than_promised_is_refused() -> None:
     with pytest.raises(ValueError, match=r"up to 0\.15 s to read, and the first token is promised within 0\.1 s"):
-        fewest_servers([0.05, 0.15], requests_per_s=1.0, promised_s=0.1, together=1, seed=1)
+        fewest_servers((0.05, 0.15), requests_per_s=1.0, promised_s=0.1, together=1, seed=1)

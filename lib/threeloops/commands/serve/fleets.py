@@ -140,7 +140,7 @@ def decoding_fleet(served: Served, tp: int, requests_per_s: float, handover_s: f
     given = {"itl": promised.itl_s, "tpot": promised.tpot_s}
     kept_s = seat_s | {name: seconds for name, seconds in given.items() if seconds is not None}
     largest = largest_rate(
-        _replica(served, copy, limits),
+        replica_of(served, copy, limits),
         _sizes(served, copy),
         most_per_s=1 / copy.times.work_s(most, steps.answer),
         promised_s=kept_s,
@@ -179,7 +179,7 @@ def prefill_limits(served: Served, copy: Copy) -> EngineLimits:
 
 def _seen(served: Served, copy: Copy, limits: EngineLimits, requests_per_s: float) -> ReplicaRun:
     """What users of one copy see, gaps between tokens only where they are promised."""
-    replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
+    replica, sizes, requests = replica_of(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
     asked: dict[str, Any] = {"requests": requests, "seed": SEED, "each_token": served.promised.itl_s is not None}
     return in_tokens(served, at_rate(replica, sizes, requests_per_s=requests_per_s, **asked))
 
@@ -188,7 +188,7 @@ def _with_gaps(served: Served, copy: Copy, limits: EngineLimits, requests_per_s:
     """With gaps between tokens, of which there are many, from a shorter run."""
     if served.promised.itl_s is not None:
         return seen
-    replica, sizes, requests = _replica(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
+    replica, sizes, requests = replica_of(served, copy, limits), _sizes(served, copy), confirming(limits.max_num_seqs)
     brief = at_rate(replica, sizes, requests_per_s=requests_per_s, requests=requests // 5, seed=SEED)
     return replace(seen, itl_s=brief.itl_s)
 
@@ -214,7 +214,7 @@ def usual_tokens(served: Served) -> int:
 
 def _largest(served: Served, copy: Copy, limits: EngineLimits, *, beyond_per_s: float) -> LargestRate:
     fills, promised_s = 1 / copy.times.work_s(limits.max_num_seqs, served.in_steps.answer), served.promised_steps_s
-    replica, asked = _replica(served, copy, limits), {"most_per_s": fills, "beyond_per_s": beyond_per_s}
+    replica, asked = replica_of(served, copy, limits), {"most_per_s": fills, "beyond_per_s": beyond_per_s}
     found = largest_rate(replica, _sizes(served, copy), **asked, promised_s=promised_s, seed=SEED)
     return replace(found, late_s=found.late_s / served.yielded) if found.broken == "tpot" else found
 
@@ -251,7 +251,7 @@ def _crowd(served: Served, copy: Copy, users: int) -> tuple[EngineLimits, Replic
     seated = min(users, copy.seats)
     tokens = _chunks(served, copy, seated) or max(usual_tokens(served), seated + 1)
     limits = EngineLimits(max_num_seqs=seated, max_num_batched_tokens=tokens)
-    run = with_users(_replica(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
+    run = with_users(replica_of(served, copy, limits), _sizes(served, copy), rounds=ROUNDS, seed=SEED)
     seen = in_tokens(served, run)
     waiting_s = (users - seated) * served.lengths.answer / seen.tokens_per_s
     late = (seen.ttft_s[0] + waiting_s, seen.ttft_s[1] + waiting_s)
@@ -267,12 +267,12 @@ def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
     return seated + copy.layout.lanes * int((itl_s - copy.times.step_s(seated)) / token_s)
 
 
-def _replica(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
-    steps = [copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1)]
+def replica_of(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
+    """A copy as it is simulated."""
     chunk = limits.chunk(copy.layout.lanes)
     return Replica(
         step=ReplicaStep(
-            decode_s=(0.0, *steps),
+            decode_s=(0.0, *(copy.times.step_s(requests) for requests in range(1, limits.max_num_seqs + 1))),
             per_new_token_s=copy.times.per_new_token_s,
             groups=copy.layout.lanes,
             per_shared_token_s=copy.times.per_shared_token_s,

@@ -10,8 +10,9 @@ from threeloops.commands.serve.advice import more_copies
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.engine_flags import engine_line, pool_flags
 from threeloops.commands.serve.fleets import Fleet, prefill_limits
+from threeloops.commands.serve.in_time import goodput_lines
 from threeloops.commands.serve.lines import fleet_data, money_lines
-from threeloops.commands.serve.pools import Pools, reading
+from threeloops.commands.serve.pools import Pools, reading, through_both
 from threeloops.commands.working import Line, Working, plain
 
 HEAD = ("pool", "tp", "dp", "copies", "GPUs", "busy")
@@ -49,6 +50,7 @@ def pools_working(
         table=(HEAD, *_rows(best, given.rate)),
         lines=(
             *_lines(served, best, given.rate),
+            *goodput_lines(served, through_both(served, best, given.rate), given.rate, kind=best.kind),
             *money_lines(served.part, best.gpus, best.decode.tokens_per_s, given.price),
         ),
         reasons=(*lost, *more_copies(best.decode, given.rate), *_reasons(served, best, mixed)),

@@ -7,6 +7,7 @@ import argparse
 from threeloops import units
 from threeloops.commands.serve.copies import Served
 from threeloops.commands.serve.fleets import Fleet
+from threeloops.commands.serve.in_time import goodput_lines
 from threeloops.commands.serve.lines import fleet_data, money_lines
 from threeloops.commands.serve.pool_answer import (
     OF_PROMPTS,
@@ -55,6 +56,7 @@ def split_working(
             _flow_line(served, best),
             step_line(best),
             *handover_lines(best),
+            *goodput_lines(served, best.decode, kind=best.kind),
             *money_lines(served.part, given.gpus, best.decode.tokens_per_s, given.price),
         ),
         reasons=(*lost, *_reasons(served, best, mixed), *flags_said(served, best)),

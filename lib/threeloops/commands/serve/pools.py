@@ -10,13 +10,22 @@ from dataclasses import dataclass, replace
 from threeloops import dtypes
 from threeloops.commands.named import part_named
 from threeloops.commands.serve.copies import Copy, Served, copy_of
-from threeloops.commands.serve.fleets import ROUNDS, SEED, Fleet, decoding_copy, decoding_fleet, in_tokens, usual_tokens
+from threeloops.commands.serve.fleets import (
+    ROUNDS,
+    SEED,
+    Fleet,
+    decoding_copy,
+    decoding_fleet,
+    in_tokens,
+    replica_of,
+    usual_tokens,
+)
 from threeloops.commands.typed import quantity
 from threeloops.product_loop import kv_cache, kv_transfer
 from threeloops.product_loop.sizing.engine_limits import EngineLimits
-from threeloops.simulate.product_loop.sizing.pool_runs import DecodeCopy, with_pool_users
+from threeloops.simulate.product_loop.sizing.pool_runs import DecodeCopy, at_pool_rate, with_pool_users
 from threeloops.simulate.product_loop.sizing.prefill_runs import fewest_servers
-from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD, Seconds
+from threeloops.simulate.product_loop.sizing.replica_runs import SPREAD, Seconds, confirming
 
 SPREAD_OVER = 21  # lengths of prompts that are read, where they are spread evenly
 
@@ -81,7 +90,7 @@ def pools_for(served: Served, tp: int, given: argparse.Namespace) -> Pools:
     if promised_s is None:
         raise ValueError("two pools need a promise on the first token, which says how many read prompts: --ttft 1s")
     servers, ttft_s = fewest_servers(
-        _readings_s(served, prefill),
+        tuple(_readings_s(served, prefill)),
         requests_per_s=given.rate,
         promised_s=promised_s,
         together=prefill.layout.dp,
@@ -92,6 +101,23 @@ def pools_for(served: Served, tp: int, given: argparse.Namespace) -> Pools:
     pools = Pools(prefill=prefill, decode=decode, copies=copies, ttft_s=ttft_s, handover=handover)
     _links_carry(pools, given.rate)
     return pools
+
+
+def through_both(served: Served, pools: Pools, requests_per_s: float) -> Fleet:
+    """The copies that decode, with every request's first token and mean gap from a run through both pools."""
+    decode, prefill = pools.decode, pools.prefill
+    each_s = at_pool_rate(
+        _requests_s(served, prefill),
+        requests_per_s=requests_per_s,
+        servers=pools.copies * prefill.layout.dp,
+        copies=decode.copies,
+        copy=replica_of(served, decode.copy, decode.limits),
+        handover_s=pools.handover.seconds,
+        requests=confirming(decode.limits.max_num_seqs),
+        seed=SEED,
+    )
+    in_tokens_s = tuple((first_s, gap_s / served.yielded) for first_s, gap_s in each_s)
+    return replace(decode, seen=replace(decode.seen, each_s=in_tokens_s))
 
 
 def _links_carry(pools: Pools, rate: float) -> None:

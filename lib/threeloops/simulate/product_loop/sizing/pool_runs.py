@@ -1,4 +1,5 @@
-"""Pool runs: users of two pools, each of whom asks again as soon as the answer has come; request by request.
+"""Pool runs: two pools under a rate, or with users, each of whom asks again as soon as the answer has come; request by
+request.
 
 >>> copy = DecodeCopy(decode_s=(0.0, 0.010, 0.011, 0.012), max_num_seqs=3)
 >>> alone = with_pool_users([(0.2, 101)], users=1, servers=1, copies=[copy], handover_s=0.1, rounds=2, seed=1)
@@ -15,8 +16,11 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate
 
 from threeloops import checks
-from threeloops.simulate.product_loop.sizing.draws import Draws, quantiles
-from threeloops.simulate.product_loop.sizing.replica_runs import ReplicaRun, Seconds
+from threeloops.simulate.product_loop.serving_requests import Request
+from threeloops.simulate.product_loop.serving_run import run
+from threeloops.simulate.product_loop.sizing.draws import Draws, arrivals_s, quantiles
+from threeloops.simulate.product_loop.sizing.prefill_runs import each_read, enough_requests
+from threeloops.simulate.product_loop.sizing.replica_runs import WARMING, Replica, ReplicaRun, Seconds
 
 HANDED, STEPPED = 0, 1  # events of one moment: caches come before the step that begins then
 SHARES = (0.5, 0.99)
@@ -82,12 +86,42 @@ def with_pool_users(
               nobody's handover waits for another's; the first round, which all begin at once, is not counted
     """
     checks.count(users=users, servers=servers, copies=len(copies), rounds=rounds)
-    run = _Run(sizes, servers, copies, handover_s, (users, users * (rounds + 1)), seed)
+    playing = _Run(sizes, servers, copies, handover_s, (users, users * (rounds + 1)), seed)
     for _ in range(users):
-        run.ask(0.0)
-    while run.open:
-        run.next_event()
-    return run.seen()
+        playing.ask(0.0)
+    while playing.open:
+        playing.next_event()
+    return playing.seen()
+
+
+def at_pool_rate(
+    sizes: Sequence[tuple[float, int]],
+    *,
+    requests_per_s: float,
+    servers: int,
+    copies: int,
+    copy: Replica,
+    handover_s: float,
+    requests: int,
+    seed: int,
+) -> tuple[Seconds, ...]:
+    """First token and mean gap of each of so many requests of one copy that decodes, at a rate of all copies.
+
+    Shapes:   sizes: as with_pool_users
+    Assumes:  prefill_runs' servers; a copy is handed what they have read one by one, at random (Poisson); a mean gap
+              counts the handover and the wait for a seat; the first quarter, which finds a pool still empty, is not
+              counted, of either
+    """
+    checks.count(copies=copies)
+    reading_s, steps = zip(*sizes, strict=True)
+    enough = enough_requests(reading_s, requests_per_s)
+    firsts = each_read(reading_s, servers=servers, requests_per_s=requests_per_s, requests=enough, seed=seed)
+    arrivals, draws = arrivals_s(requests_per_s=requests_per_s / copies, requests=requests, seed=seed), Draws(seed + 1)
+    read = [firsts[draws.below(len(firsts))] for _ in arrivals]
+    handed = [Request(at, 1, steps[place] - 1) for at, (_, place) in zip(arrivals, read, strict=True)]
+    done = run(handed, step_s=copy.step, policy=copy.policy).moments[int(WARMING * requests) :]
+    gaps_s = ((one.request_s + handover_s) / one.request.output_tokens for one in done)
+    return tuple(zip((first_s for first_s, _ in read[-len(done) :]), gaps_s, strict=True))
 
 
 class _Run:
@@ -170,6 +204,7 @@ class _Run:
             tpot_s=_two(quantiles(means, SHARES)),
             tokens_per_s=(self.made + self.last - self.first) / seconds,
             inside=self.stayed_s / seconds,
+            each_s=tuple(self.done),
         )
 
 

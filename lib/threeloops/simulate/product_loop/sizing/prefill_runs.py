@@ -5,6 +5,7 @@
 '0.10 s in the median, 0.27 s for one in a hundred'
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from heapq import heapreplace
@@ -25,18 +26,34 @@ def first_tokens_s(
     Shapes:   reading_s: what a server takes for a prompt, of equally likely ones
     Assumes:  Poisson arrivals; the first quarter, which finds the servers still empty, is not counted
     """
-    checks.count(servers=servers, requests=requests)
-    draws, free, took = Draws(seed), [0.0] * servers, []
-    for now in arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed):
-        ends = max(now, free[0]) + reading_s[draws.below(len(reading_s))]
-        heapreplace(free, ends)
-        took.append(ends - now)
-    half, late = quantiles(took[int(WARMING * requests) :], [0.5, 0.99])
+    seen = each_read(reading_s, servers=servers, requests_per_s=requests_per_s, requests=requests, seed=seed)
+    half, late = quantiles([took_s for took_s, _ in seen], [0.5, 0.99])
     return half, late
 
 
+def each_read(
+    reading_s: Sequence[float], *, servers: int, requests_per_s: float, requests: int, seed: int
+) -> list[tuple[float, int]]:
+    """Of every counted request of first_tokens_s its wait and reading, and which of the equally likely ones it is."""
+    checks.count(servers=servers, requests=requests)
+    draws, free, took = Draws(seed), [0.0] * servers, []
+    for now in arrivals_s(requests_per_s=requests_per_s, requests=requests, seed=seed):
+        place = draws.below(len(reading_s))
+        ends = max(now, free[0]) + reading_s[place]
+        heapreplace(free, ends)
+        took.append((ends - now, place))
+    return took[int(WARMING * requests) :]
+
+
+def enough_requests(reading_s: Sequence[float], requests_per_s: float) -> int:
+    """Of a run whose 99th percentile is shown."""
+    busy = requests_per_s * math.fsum(reading_s) / len(reading_s)
+    return max(4 * CONFIRMING, math.ceil(READ_BY_EACH * busy))
+
+
+@functools.cache  # the pool is the same, whatever decodes
 def fewest_servers(
-    reading_s: Sequence[float], *, requests_per_s: float, promised_s: float, together: int, seed: int
+    reading_s: tuple[float, ...], *, requests_per_s: float, promised_s: float, together: int, seed: int
 ) -> tuple[int, Seconds]:
     """The fewest servers, `together` at a time, with which 99 % of first tokens come as promised.
 
@@ -49,7 +66,7 @@ def fewest_servers(
             f" {promised_s:g} s: take a larger --prefill-tp, --hit, or promise more"
         )
     groups = max(1, math.ceil(requests_per_s * mean_s / together))
-    requests = max(4 * CONFIRMING, math.ceil(READ_BY_EACH * requests_per_s * mean_s))
+    requests = enough_requests(reading_s, requests_per_s)
     while True:
         servers = groups * together
         if servers > requests_per_s * mean_s:
