@@ -1,6 +1,7 @@
 """Answer: from flags to how many GPUs a load needs, or to what users see of given GPUs."""
 
 import argparse
+import contextlib
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -73,16 +74,21 @@ def _no_half_pools(given: argparse.Namespace) -> None:
 
 def _for_pools(served: Served, given: argparse.Namespace) -> Working:
     pools, lost = _tried(given, lambda tp: pools_for(served, tp, given))
-    try:
-        mixed: Fleet | None = min(
-            _of_one_kind(_tried(given, lambda tp: for_rate(served, tp, given.rate))[0]), key=lambda fleet: fleet.gpus
-        )
-    except ValueError:
-        mixed = None
+    mixed = _doing_both(served, given)
     assumes = assumed(served, pools[0].decode)
     return pools_working(
         served, pools, mixed, given, title=title(served), inputs=inputs_said(served), assumes=assumes, lost=lost
     )
+
+
+def _doing_both(served: Served, given: argparse.Namespace) -> Fleet | None:
+    """The fewest GPUs in copies that read and decode; degrees that take more than others are left early."""
+    found: list[Fleet] = []
+    for tp in reversed(_degrees(given)):
+        fewest = min((fleet.gpus for fleet in found if fleet.copy.expected), default=math.inf)
+        with contextlib.suppress(ValueError):
+            found.append(for_rate(served, tp, given.rate, at_most=fewest))
+    return min(_of_one_kind(found), key=lambda fleet: (fleet.gpus, fleet.copy.layout.tp), default=None)
 
 
 def _for_split(served: Served, given: argparse.Namespace) -> Working:
@@ -102,6 +108,13 @@ def _most_useful(served: Served, fleets: list[Fleet]) -> Fleet:
     return max(_of_one_kind(fleets), key=lambda fleet: (fleet.keeps(served), fleet.tokens_per_s))
 
 
+def _degrees(given: argparse.Namespace) -> list[int]:
+    """Of tensor parallelism, those that are tried: of one node, or of fewer GPUs."""
+    if given.tp is not None:
+        return [given.tp]
+    return [tp for tp in TP if tp * given.dp <= min(ONE_NODE, (given.gpus or math.inf) // given.pp)]
+
+
 def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list[Found], list[tuple[str, str]]]:
     """A fleet of each tensor group, and why there is none of the others."""
     if given.tp is not None:
@@ -110,7 +123,7 @@ def _tried(given: argparse.Namespace, one: Callable[[int], Found]) -> tuple[list
         except ValueError as error:
             raise ValueError(f"{error}; without --tp every degree is tried") from error
     fleets, lost = [], []
-    for tp in (tp for tp in TP if tp * given.dp <= min(ONE_NODE, (given.gpus or math.inf) // given.pp)):
+    for tp in _degrees(given):
         try:
             fleets.append(one(tp))
         except ValueError as error:

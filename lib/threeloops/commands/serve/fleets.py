@@ -59,14 +59,17 @@ class Fleet:
         return all(self.seen.late_s(name) <= seconds for name, seconds in served.promised_s.items())
 
 
-def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
-    """The fewest copies on tp GPUs each that carry the rate.
+def for_rate(served: Served, tp: int, requests_per_s: float, *, at_most: float = math.inf) -> Fleet:
+    """The fewest copies on tp GPUs each that carry the rate; `at_most`: GPUs, beyond which nobody asks how many.
 
-    Raises:   ValueError where no number of copies keeps the promises
+    Raises:   ValueError where no number of copies keeps the promises, or surely more than at_most would
     """
     checks.positive(requests_per_s=requests_per_s)
     copy, lengths, promised = copy_of(served, tp), served.in_steps, served.promised_steps
-    limits, largest = _best_limits(served, copy)
+    too_little = requests_per_s * copy.layout.gpus / (at_most + 1)  # a copy that carries it takes more GPUs
+    limits, largest = _best_limits(served, copy, beyond_per_s=too_little)
+    if too_little and largest.requests_per_s <= too_little:
+        raise ValueError(f"more than {at_most} GPUs would keep the promises; give more, or promise less")
     if not largest.requests_per_s:
         late, promise_s = largest.broken, served.promised_s[largest.broken]
         raise ValueError(
@@ -89,11 +92,12 @@ def for_rate(served: Served, tp: int, requests_per_s: float) -> Fleet:
     )
 
 
-def _best_limits(served: Served, copy: Copy) -> tuple[EngineLimits, LargestRate]:
+def _best_limits(served: Served, copy: Copy, *, beyond_per_s: float) -> tuple[EngineLimits, LargestRate]:
     """Those under which a copy carries most; others are followed only as far as they might carry more."""
     found: tuple[EngineLimits, LargestRate] | None = None
     for limits in dict.fromkeys(_limits(served, copy)):  # few seats make some of them alike
-        largest = _largest(served, copy, limits, beyond_per_s=found[1].requests_per_s if found else 0.0)
+        beyond_per_s = max(beyond_per_s, found[1].requests_per_s if found else 0.0)
+        largest = _largest(served, copy, limits, beyond_per_s=beyond_per_s)
         if found is None or largest.requests_per_s > found[1].requests_per_s:
             found = limits, largest
     assert found is not None
