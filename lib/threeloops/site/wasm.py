@@ -27,7 +27,7 @@ ENTRIES = (
 )
 # What no answer needs: explorers, the interview room, a service that is sized, the code of the chapters.
 MORE = (
-    *(f"threeloops.site.{name}" for name in ("exploring", "rehearsal.held", "running.kernel")),
+    *(f"threeloops.site.{name}" for name in ("exploring", "rehearsal.sitting", "running.kernel")),
     "threeloops.commands.serve.on_page",
     *map(exploring.module_name, exploring.EXPLORERS),
 )

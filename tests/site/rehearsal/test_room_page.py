@@ -16,7 +16,7 @@ from threeloops.room.attempts import Attempt, plan_of
 from threeloops.room.history import NOWHERE, History
 from threeloops.site import parts, remembering
 from threeloops.site.answering import put
-from threeloops.site.rehearsal import held
+from threeloops.site.rehearsal import sitting
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -153,29 +153,32 @@ def test_a_sitting_of_another_edition_is_begun_anew() -> None:
         '{"id": "a", "mode": "sprint", "options": {}, "plan": "no", "started_s": 1, "position": 0}',
         "no",
     ):
-        came = json.loads(held.entered("[]", damaged, "[]"))
+        came = json.loads(sitting.entered("[]", damaged, "[]"))
         assert (came["screen"]["stage"], came["screen"]["unfinished"]) == ("start", "")
 
 
 def test_a_sitting_with_a_question_that_is_asked_no_more_is_begun_anew() -> None:
-    held.entered("[]", "null", "[]")
+    sitting.entered("[]", "null", "[]")
     wish = {"do": "begin", "mode": "warm-up", "topic": "kv-latent", "seed": "w", "turn": 0}
-    begun = json.loads(held.acted(json.dumps(wish)))["sitting"]
+    begun = json.loads(sitting.acted(json.dumps(wish)))["sitting"]
     assert "kv-latent" in begun["plan"]
     for idea in ("dropped-idea", "kv-bytes-per-token"):
         plan_of_then = json.dumps([[idea, "dropped-kind", "w"]])
-        came = json.loads(held.entered("[]", json.dumps({**begun, "plan": plan_of_then}), "[]"))
+        came = json.loads(sitting.entered("[]", json.dumps({**begun, "plan": plan_of_then}), "[]"))
         assert (came["screen"]["unfinished"], came["sitting"]) == ("", None)
 
 
 def test_the_clock_of_a_question_goes_on_while_its_sitting_is_left() -> None:
-    held.entered("[]", "null", "[]")
+    sitting.entered("[]", "null", "[]")
     wish = {"do": "begin", "mode": "warm-up", "topic": "kv-latent", "seed": "w", "turn": 0}
-    begun = json.loads(held.acted(json.dumps(wish)))["sitting"]
+    begun = json.loads(sitting.acted(json.dumps(wish)))["sitting"]
     earlier = {**begun, "shown_s": begun["shown_s"] - 60}
-    assert json.loads(held.entered("[]", json.dumps(earlier), "[]"))["sitting"] == {**earlier, "words": begun["words"]}
+    assert json.loads(sitting.entered("[]", json.dumps(earlier), "[]"))["sitting"] == {
+        **earlier,
+        "words": begun["words"],
+    }
     for do in ("sync", "continue", "stop", "sync"):
-        assert json.loads(held.acted(json.dumps({"do": do})))["sitting"]["shown_s"] == earlier["shown_s"], do
+        assert json.loads(sitting.acted(json.dumps({"do": do})))["sitting"]["shown_s"] == earlier["shown_s"], do
 
 
 def test_functions_are_never_asked() -> None:

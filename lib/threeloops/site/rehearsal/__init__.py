@@ -1,5 +1,5 @@
 """The interview room on a page: the same sittings, clock and memory as at the desk, without a server.
 
-held        what runs in the reader's browser
+sitting     what runs in the reader's browser
 page        the page
 """

@@ -23,7 +23,7 @@
 
   async function enter() {
     const [attempts, sitting] = await Promise.all([all(), left(SITTING)].map(one => one.catch(() => null))); // denied: from nothing
-    return call('site.rehearsal.held.entered', JSON.stringify(attempts ?? []), JSON.stringify(sitting?.record ?? null), JSON.stringify(told.taught));
+    return call('site.rehearsal.sitting.entered', JSON.stringify(attempts ?? []), JSON.stringify(sitting?.record ?? null), JSON.stringify(told.taught));
   }
 
   // Where Python came to an end the next try enters anew, with what is kept.
@@ -31,7 +31,7 @@
     entering ??= enter();
     try {
       await entering;
-      return await call('site.rehearsal.held.acted', JSON.stringify(wish));
+      return await call('site.rehearsal.sitting.acted', JSON.stringify(wish));
     } catch (error) {
       entering = null;
       throw error;
