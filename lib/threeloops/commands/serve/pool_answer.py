@@ -20,7 +20,7 @@ POOLED = (
     "a prefill copy reads one prompt at a time in each of its groups, first come first served; engines that read"
     " several short ones at once need fewer",
     "a cache is handed over whole when its prompt is read, and the wait counts in TPOT, not in TTFT; of the links no"
-    " queue is counted",
+    " queue is counted; goodput counts the wait for a seat of a decode copy in TPOT, too",
 )
 OF_PROMPTS = {"prompt", "ttft", "least"}  # what a copy that only decodes has none of
 SOURCES = ("Zhong et al., DistServe, 2024, arXiv:2401.09670", "Patel et al., Splitwise, 2023, arXiv:2311.18677")
