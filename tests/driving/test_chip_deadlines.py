@@ -1,5 +1,7 @@
 """Networks that come again and share a GPU: who is late, block by block, against response times by formula."""
 
+import math
+
 import pytest
 
 from threeloops.driving import response_time
@@ -8,8 +10,9 @@ from threeloops.simulate.driving import chip_deadlines
 from threeloops.simulate.driving.chip_deadlines import Recurring
 from threeloops.simulate.driving.chip_sharing import Kernel
 
-SMS, UNTIL = 14, 330  # milliseconds: the least common multiple of the two short periods
+SMS = 14
 TASKS = {"control": Task(cost=3, period=10), "perception": Task(cost=12, period=33), "map": Task(cost=10, period=50)}
+UNTIL = math.lcm(*(task.period for task in TASKS.values()))  # milliseconds, until all are launched together again
 
 
 def networks(per_ms: int, *, block: int) -> list[Recurring]:
@@ -61,12 +64,16 @@ def test_a_device_of_a_seventh_has_a_seventh_of_everything() -> None:
     three = networks(4, block=2)
     pieces = {"control": 3, "perception": 3, "map": 1}
     taken = chip_deadlines.divided(three, until=4 * UNTIL, sms=SMS, pieces=pieces, of=7)
-    assert longest(taken, 4) | {"map": 0} == {"control": 7, "perception": 28, "map": 0}
-    assert chip_deadlines.late(three, taken) == {"control": 0, "perception": 0, "map": 7}  # 70 ms every 50
+    assert {name: set(slices) for name, slices in taken.items() if name != "map"} == {
+        "control": {4 * 7},
+        "perception": {4 * 28},
+    }
+    assert taken["map"] == [4 * (70 + 20 * number) for number in range(UNTIL // 50)]  # 70 ms every 50: it falls behind
+    assert chip_deadlines.late(three, taken) == {"control": 0, "perception": 0, "map": UNTIL // 50}
     bytes_too = [Recurring(name="map", kernels=(Kernel(blocks=14, work_slices=1, moved_bytes=5.0),), period=50)]
     half = chip_deadlines.divided(bytes_too, until=1, sms=14, pieces={"map": 7}, of=14, bus_bytes_per_slice=7.0)
     assert half["map"] == [20]  # 70 bytes at 3.5 a slice
-    with pytest.raises(ValueError, match="8 at most|7 at most"):
+    with pytest.raises(ValueError, match="7 at most"):
         chip_deadlines.divided(three, until=4, sms=SMS, pieces={**pieces, "map": 2}, of=7)
 
 
@@ -76,3 +83,22 @@ def test_turns_hold_until_a_change_of_turn_costs_what_was_left() -> None:
     dear = chip_deadlines.responses(three, until=4 * UNTIL, sms=SMS, rule="turns", turn=4, switch=1)
     assert not any(chip_deadlines.late(three, free).values())
     assert chip_deadlines.late(three, dear)["perception"] > 0
+
+
+def test_the_third_hyperperiod_is_the_second_again_where_every_deadline_holds() -> None:
+    for block, how in ((1, {"rule": "priority"}), (2, {"rule": "turns", "turn": 4})):
+        three = networks(4, block=block)
+        taken = chip_deadlines.responses(three, until=3 * 4 * UNTIL, sms=SMS, **how)
+        for slices in taken.values():
+            third = len(slices) // 3
+            assert slices[third : 2 * third] == slices[2 * third :]
+
+
+def test_what_is_no_network_is_refused() -> None:
+    three = networks(4, block=2)
+    with pytest.raises(ValueError, match="period=0"):
+        Recurring(name="map", kernels=(), period=0)
+    with pytest.raises(ValueError, match="a name of its own"):
+        chip_deadlines.responses([*three, three[0]], until=4, sms=SMS, rule="streams")
+    with pytest.raises(ValueError, match="must name each network once"):
+        chip_deadlines.divided(three, until=4, sms=SMS, pieces={"control": 3}, of=7)

@@ -19,12 +19,18 @@ from threeloops.simulate.driving.chip_sharing import Kernel, Network, run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """A network that is launched every period; the end of the period is its deadline."""
+    """A network that is launched every period; the end of the period is its deadline.
+
+    Raises:   ValueError for a period below one slice
+    """
 
     name: str
     kernels: tuple[Kernel, ...]
     period: int  # slices
     priority: int = 0
+
+    def __post_init__(self) -> None:
+        checks.count(period=self.period)
 
 
 def responses(
@@ -38,11 +44,18 @@ def responses(
     turn: int = 0,
     switch: int = 0,
 ) -> dict[str, list[int]]:
-    """Slices from launch to end, of every launch before `until`; all are launched first in slice 0.
+    """Slices from launch to end, of every launch before `until` (slices); all are launched first in slice 0.
 
-    rule, own, turn, switch: as in chip_sharing.run; own and turns are the network's, not the launch's.
+    rule, own, turn, switch, bus_bytes_per_slice: as in chip_sharing.run; own and turns are the network's, not the
+    launch's.
+    Assumes:  a launch does not wait for the one before it; longest responses are those of a whole hyperperiod, the
+              least common multiple of the periods, where the launches of one are over before the next begins
+    Raises:   ValueError for two networks of one name, and as chip_sharing.run
+    Counted:  block by block on chip_sharing's chip
     """
     checks.count(until=until)
+    if len({one.name for one in networks}) < len(networks):
+        raise ValueError(f"networks are called {[one.name for one in networks]}; give each a name of its own")
     launches = {
         one.name: [
             Network(name=f"{one.name} at {at}", kernels=one.kernels, launched=at, priority=one.priority, part=one.name)
@@ -66,10 +79,14 @@ def divided(
     bus_bytes_per_slice: float = float("inf"),
 ) -> dict[str, list[int]]:
     """The same on a chip that is cut into devices (MIG): each network alone on its pieces, with as large a share of SMs
-    and of the bus.
+    and of the bus (bus_bytes_per_slice: what the whole chip's memory moves in a slice).
 
-    Raises:   ValueError if more pieces are given away than there are, or if pieces have no whole number of SMs
+    Raises:   ValueError if a network has no pieces, if more are given away than there are, or if pieces have no whole
+              number of SMs
+    Source:   NVIDIA, MIG User Guide, "Partitioning" (slices of SMs and of memory)
     """
+    if set(pieces) != {one.name for one in networks}:
+        raise ValueError(f"pieces={dict(pieces)} must name each network once: {[one.name for one in networks]}")
     if sum(pieces.values()) > of or sms % of:
         raise ValueError(f"pieces={dict(pieces)} must be {of} at most in all, of sms={sms} that {of} divides")
     found: dict[str, list[int]] = {}
@@ -81,5 +98,7 @@ def divided(
 
 
 def late(networks: Sequence[Recurring], taken: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """How many launches of each network ended after the next one was due."""
+    """How many launches of each network took longer than its period, its deadline; taken: slices of each launch, as
+    `responses` gives them.
+    """
     return {one.name: sum(slices > one.period for slices in taken[one.name]) for one in networks}
