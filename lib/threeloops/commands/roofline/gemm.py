@@ -36,6 +36,7 @@ class Machine:
 
 
 def ridge_lines(machine: Machine, dtype: str) -> tuple[float, float, list[Line]]:
+    """A machine's peak (FLOP/s) in a format and its bandwidth (B/s), and the line of a working that divides them."""
     peak, bandwidth = machine.peak_flops_per_s(dtype), machine.part["memory_bytes_per_s"]
     ridge = roofline.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=bandwidth)
     return (
@@ -54,6 +55,9 @@ def ridge_lines(machine: Machine, dtype: str) -> tuple[float, float, list[Line]]
 
 
 def work_lines(work: Work, flops: tuple[str, str], moved: tuple[str, str]) -> list[Line]:
+    """The lines of a working on FLOPs, bytes and arithmetic intensity; flops, moved: how each is counted, in words and
+    in numbers.
+    """
     return [
         Line(name="FLOPs", formula=flops[0], numbers=flops[1], value=work.flops, unit="FLOP"),
         Line(name="bytes moved", formula=moved[0], numbers=moved[1], value=work.moved_bytes, unit="B"),
@@ -68,6 +72,9 @@ def work_lines(work: Work, flops: tuple[str, str], moved: tuple[str, str]) -> li
 
 
 def time_lines(work: Work, time: Time, *, peak: float, bandwidth: float, launch_s: float) -> list[Line]:
+    """The lines of a working on the least seconds: computing at the peak (FLOP/s), moving at the bandwidth (B/s),
+    launching, and the longest of the three, since they overlap.
+    """
     parts = [plain(time.compute_s), plain(time.memory_s), plain(time.overhead_s)]
     return [
         Line(

@@ -272,7 +272,7 @@ def _chunks(served: Served, copy: Copy, seated: int) -> int | None:
 
 
 def replica_of(served: Served, copy: Copy, limits: EngineLimits) -> Replica:
-    """A copy as it is simulated."""
+    """A copy as it is simulated under an engine's limits: seconds of decode steps, and what prompts add to them."""
     chunk = limits.chunk(copy.layout.lanes)
     return Replica(
         step=ReplicaStep(

@@ -46,7 +46,9 @@ def each_read(
 
 
 def enough_requests(reading_s: Sequence[float], requests_per_s: float) -> int:
-    """Of a run whose 99th percentile is shown."""
+    """Requests that a run needs whose 99th percentile is shown: as many for each server that is kept busy, and no
+    fewer than for a few; reading_s: seconds of each prompt.
+    """
     busy = requests_per_s * math.fsum(reading_s) / len(reading_s)
     return max(4 * CONFIRMING, math.ceil(READ_BY_EACH * busy))
 

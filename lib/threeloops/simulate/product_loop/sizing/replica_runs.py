@@ -130,7 +130,10 @@ class ReplicaRun:
         """The share of requests that kept both promises.
 
         Formula:  requests with first token and mean gap in time / requests; Zhong et al., DistServe, 2024
+        Raises:   ValueError for a run that kept no request's times
         """
+        if not self.each_s:
+            raise ValueError("each_s is empty: this run kept no request's times; at_rate and with_users keep them")
         return sum(first <= ttft_s and gap <= tpot_s for first, gap in self.each_s) / len(self.each_s)
 
     def late_s(self, what: str) -> float:
