@@ -33,6 +33,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     module.ran = []
     module.torch_plan = [{"metadata": {"name": "torch"}}]
     module.torch_here = False
+    module.middleware_code = 0  # what pip answers for iceoryx2
 
     def pretend(*command: object, **_: object) -> int:
         module.ran.append(" ".join(map(str, command)))
@@ -49,6 +50,8 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
         module.ran.append(text)
         if "importlib.metadata" in text:
             return SimpleNamespace(returncode=0 if module.torch_here else 1, stdout="2.13.0+cu130", stderr="")
+        if "iceoryx2==" in text:
+            return SimpleNamespace(returncode=module.middleware_code, stdout="", stderr="No matching distribution")
         return SimpleNamespace(returncode=0, stdout=json.dumps({"install": module.torch_plan}), stderr="")
 
     monkeypatch.setattr(module, "run", pretend)
@@ -127,7 +130,9 @@ def test_a_second_start_runs_nothing(book: ModuleType) -> None:
     assert book.ran == []
 
 
-def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> None:
+def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book.sys, "platform", "linux")
+    monkeypatch.setattr(book.platform, "machine", lambda: "x86_64")
     book.set_up("drill", with_torch=True)
     assert not [line for line in book.ran if "torch" in line or "[book]" in line or "iceoryx2" in line]
     book.ran.clear()
@@ -136,6 +141,73 @@ def test_the_light_door_takes_neither_torch_nor_jupyterlab(book: ModuleType) -> 
     assert any("[book]" in line for line in installs(book))
     (line,) = [line for line in book.ran if "iceoryx2" in line]
     assert "--only-binary" in line, "where it has no build, none is compiled"
+
+
+def middleware_tried(book: ModuleType) -> int:
+    return sum("iceoryx2==" in line for line in book.ran)
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "tries", "told"),
+    [
+        ("linux", "x86_64", 1, "iceoryx2 cannot be had from here: part 9 of chapter 4 shows its recorded run."),
+        ("linux", "aarch64", 0, "iceoryx2 has no build here: part 9 of chapter 4 shows its recorded run."),
+        ("win32", "ARM64", 0, "iceoryx2 has no build here: part 9 of chapter 4 shows its recorded run."),
+    ],
+)
+def test_without_the_middleware_set_up_goes_on_and_says_so(
+    book: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: str,
+    machine: str,
+    tries: int,
+    told: str,
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(book.sys, "platform", system)
+    monkeypatch.setattr(book.platform, "machine", lambda: machine)
+    book.middleware_code = 1
+    book.set_up("book", with_torch=False)
+    assert capsys.readouterr().err == f"book.py: {told}\n"
+    assert json.loads(book.MARK.read_text())["middleware"] is False
+    assert middleware_tried(book) == tries
+    book.middleware_code = 0  # where it has a build, the next start tries again; elsewhere it runs nothing
+    book.ran.clear()
+    book.set_up("book", with_torch=False)
+    assert middleware_tried(book) == tries
+    assert bool(book.ran) == bool(tries)
+    assert json.loads(book.MARK.read_text())["middleware"] is bool(tries)
+    book.ran.clear()
+    book.set_up("book", with_torch=False)
+    assert not book.ran
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "stops"),
+    [("linux", "x86_64", True), ("linux", "aarch64", False), ("darwin", "arm64", False)],
+)
+def test_on_ci_a_middleware_that_is_missing_where_the_tests_need_it_is_an_error(
+    book: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    system: str,
+    machine: str,
+    stops: bool,
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(book.sys, "platform", system)
+    monkeypatch.setattr(book.platform, "machine", lambda: machine)
+    book.middleware_code = 1
+    if stops:
+        with pytest.raises(SystemExit) as end:
+            book.set_up("test", with_torch=False)
+        assert end.value.code == 2
+        said = capsys.readouterr().err
+        assert "could not be installed, and the tests need it here: No matching distribution" in said
+    else:
+        book.set_up("test", with_torch=False)
+    assert book.MARK.exists() != stops
 
 
 def test_a_teachers_verbs_reach_the_command(book: ModuleType) -> None:
