@@ -3,8 +3,8 @@
 A chapter's cells marked "torch" need torch, and some of them processes or a compiler. `watch()`, called where a part
 loads what it needs, lets such a cell show its recorded output (from the committed chapter) where torch is not
 installed, where processes cannot be started or did not answer, where the operating system does not tell what is
-asked, where a middleware is not installed, and where torch.compile finds no compiler. Every other error is the
-reader's to see, and so is every error in a cell that the reader has changed.
+asked, where a middleware is not installed or gets no memory, and where torch.compile finds no compiler. Every other
+error is the reader's to see, and so is every error in a cell that the reader has changed.
 """
 
 import ast
@@ -21,9 +21,15 @@ from threeloops.drills.engine.ask_first import ask_first
 # of a marked cell; of the notebook that says where it was run (tests/chapters/execute.py writes it)
 TAG, STAMP = "torch", "threeloops"
 # Named, so that nothing of torch is imported to recognise them.
-_NO_PROCESSES = ("RankError", "PermissionError", "BlockingIOError")
+_NO_PROCESSES = ("RankError", "ProcessSilent", "PermissionError", "BlockingIOError")
 _NO_SUCH_SYSTEM = ("UnsupportedSystem",)
 _NO_MIDDLEWARE = ("MiddlewareMissing",)
+# of iceoryx2, where the machine gives it no room: a node, a topic, or an end of one cannot be made
+_NO_ROOM = (
+    "NodeCreationFailure",
+    *(f"{kind}{verb}Error" for kind in ("PublishSubscribe", "Event") for verb in ("Create", "Open", "OpenOrCreate")),
+    *(f"{end}CreateError" for end in ("Publisher", "Subscriber", "Notifier", "Listener")),
+)
 _NO_COMPILER = ("MissingCompiler", "InvalidCxxCompiler", "CppCompileError", "InductorError", "BackendCompilerFailed")
 _STARTED = "__threeloops_stands_in__"  # the name under which the wrapped cell finds this module's watcher
 
@@ -74,6 +80,8 @@ def reason(error: Exception, *, after_another: bool) -> str:
         return f"this system does not tell what the cell asks for ({first_line})"
     if names & set(_NO_MIDDLEWARE):
         return first_line
+    if names & set(_NO_ROOM):
+        return f"iceoryx2 cannot set up its shared memory here ({first_line})"
     if names & set(_NO_COMPILER):
         return f"torch.compile found no working compiler here ({first_line}; `threeloops doctor` says what to install)"
     if after_another and isinstance(error, NameError):

@@ -86,6 +86,23 @@ def test_a_name_that_nothing_stood_in_for_is_an_error(run: Callable[[str], tuple
     assert "Recorded" not in printed
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("ProcessSilent", "the processes of this cell did not do their work here (rank 1 of 4 did not answer)"),
+        ("NodeCreationFailure", "iceoryx2 cannot set up its shared memory here (rank 1 of 4 did not answer)"),
+    ],
+)
+def test_a_silent_process_and_a_middleware_without_room_are_replaced_too(
+    run: Callable[[str], tuple[Any, str]], name: str, told: str
+) -> None:
+    run(raising(name))
+    result, printed = run("raise_it()")
+    assert result.success
+    assert told in printed
+    assert "printed then" in printed
+
+
 @pytest.mark.parametrize("name", ["ValueError", "MyError"])
 def test_any_other_error_stays_an_error(run: Callable[[str], tuple[Any, str]], name: str) -> None:
     run(raising(name))

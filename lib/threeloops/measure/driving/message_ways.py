@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from threeloops import checks, wall_clock
+from threeloops.measure.processes.loaned_messages import ProcessSilent
 
 # way -> copies of the message until the reader can compute with it
 COPIES = {"pickled": 4, "bytes": 2, "shared memory": 1, "made in place": 0}
@@ -37,7 +38,10 @@ class HandedOver:
 
 
 def handed_over(*, message_bytes: int, messages: int) -> HandedOver:
-    """From a picture in this process until another process has it, each way; the ways take turns."""
+    """From a picture in this process until another process has it, each way; the ways take turns.
+
+    Raises:   ProcessSilent if the other process ends before it had every message
+    """
     checks.count(message_bytes=message_bytes, messages=messages)
     picture = np.full(message_bytes, 7, dtype=np.uint8)
     target = np.zeros_like(picture)
@@ -48,7 +52,8 @@ def handed_over(*, message_bytes: int, messages: int) -> HandedOver:
     reader = multiprocessing.get_context("spawn").Process(target=_read, args=arguments, daemon=True)
     taken: dict[str, list[float]] = {way: [] for way in ("copy", *COPIES)}
     try:
-        reader.start()
+        with there:  # the reader has its own: when it ends, this side hears it
+            reader.start()
         _whole(here, bytearray(1))  # the reader is there
         for _ in range(FIRST + messages):
             taken["copy"].append(_timed_copy(target, picture))
@@ -57,12 +62,13 @@ def handed_over(*, message_bytes: int, messages: int) -> HandedOver:
                 (came,) = STAMP.unpack(_whole(here, bytearray(STAMP.size)))
                 taken[way].append(came - began)
         reader.join()
+    except ConnectionError as ended:
+        raise ProcessSilent("the reader's process ended before it had every message") from ended
     finally:
         del slot
         shared.close()
         shared.unlink()
         here.close()
-        there.close()
     least = {way: min(each[FIRST:]) for way, each in taken.items()}
     return HandedOver(copy_s=least.pop("copy"), seconds=least)
 
@@ -124,7 +130,8 @@ def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> lis
     """Age of each message when it is taken: another process sends a stamp every period, a queue here keeps the newest
     `depth`, the reader takes the oldest and then is busy with it. It begins when the queue is full.
 
-    Raises:   ValueError for a reader as fast as the sender, whose queue is never full; RuntimeError if no message comes
+    Raises:   ValueError for a reader as fast as the sender, whose queue is never full; ProcessSilent if no message
+              comes
     """
     checks.count(depth=depth, takes=takes)
     checks.positive(period_s=period_s)
@@ -134,25 +141,32 @@ def queue_ages(*, depth: int, period_s: float, busy_s: float, takes: int) -> lis
     here, there = socket.socketpair()
     sender = multiprocessing.get_context("spawn").Process(target=_stamp_every, args=(there, period_s), daemon=True)
     receiver = threading.Thread(target=_keep, args=(here, held), daemon=True)
-    try:
+
+    def wait_for(least: int, limit_s: float) -> None:
+        def settled() -> bool:
+            return len(held) >= least or not receiver.is_alive()
+
+        wall_clock.until(settled, limit_s=limit_s, step_s=period_s / 4)
+        if len(held) < least:
+            late = f"no message came within {limit_s:g} s"
+            raise ProcessSilent(late if receiver.is_alive() else "the sender's process ended")
+
+    with there:  # the sender has its own: when it ends, the receiver does
         sender.start()
-        there.close()  # the sender has its own: when it ends, the receiver does
+    try:
         receiver.start()
-        wall_clock.until(
-            lambda: len(held) == depth, limit_s=STARTED_LIMIT_S + 2 * depth * period_s, step_s=period_s / 4
-        )
+        wait_for(depth, STARTED_LIMIT_S + 2 * depth * period_s)
         found: list[float] = []
         for _ in range(takes):
-            # a sender that other processes slow down may have sent nothing meanwhile
-            if not wall_clock.until(lambda: held, limit_s=STARTED_LIMIT_S, step_s=period_s / 4):
-                raise RuntimeError(f"no message came within {STARTED_LIMIT_S:g} s")
+            wait_for(1, STARTED_LIMIT_S)  # a sender that other processes slow down may have sent nothing meanwhile
             found.append(time.perf_counter() - held.popleft())
             wall_clock.pause(busy_s)
         return found
     finally:
         sender.terminate()
         sender.join()
-        receiver.join()
+        if receiver.is_alive():
+            receiver.join()
         here.close()
 
 
