@@ -79,7 +79,8 @@ class AsFunction:
 
     takes: tuple[str, ...]  # names of the numbers that the function is called with
     limit_case: str  # in words, told to whoever fails there alone
-    limit: Mapping[str, object] | Callable[[Draw], Mapping[str, object]] = field(default_factory=dict)  # what it sets
+    # what it sets; a dict has no hash, and a drill has one
+    limit: Mapping[str, object] | Callable[[Draw], Mapping[str, object]] = field(default_factory=dict, hash=False)
     limit_draw: Callable[[random.Random], Draw] | None = None  # where it is drawn anew instead
     # where the question names one model, a function is tried on others too
     draw: Callable[[random.Random], Draw] | None = None
