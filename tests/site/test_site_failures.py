@@ -84,7 +84,7 @@ def test_each_file_of_python_fails_in_each_way_and_comes_when_it_is_asked_for_ag
     def fails(name: str, kind: str, words: str, by: Any = again) -> None:
         server.faults = {name: kind}
         by.click()
-        said(card, words)
+        card.locator(".drill-said", has_text=words).wait_for()  # of a damaged file the name comes first
 
     # Python comes while an answer is being written; when that has failed, it is the answer that asks for it.
     fails(PYTHON[0], "missing", SAYS["missing"].format(name=PYTHON[0]), by=card.get_by_role("textbox"))

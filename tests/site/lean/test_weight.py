@@ -51,6 +51,9 @@ def test_all_pages_load_one_style_and_one_script(pages: dict[str, Page], folder:
         for told in page.pictures:
             assert told.get("loading") == "lazy", (name, told)
             assert int(told["width"]) * int(told["height"]) > 0, (name, told)
+    script = (folder / gathered.SCRIPT).read_text(encoding="utf-8")
+    assert "class Card extends Question" in script
+    assert "// A question on a page becomes" not in script, "what is said to readers of the source"
     style = (folder / gathered.STYLE).read_text(encoding="utf-8")
     addresses = re.findall(r"url\(([\w./-]+\.(?:woff2|svg))\)", style)  # of a font's formats the one that is there
     assert len(addresses) > 10

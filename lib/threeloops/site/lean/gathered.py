@@ -24,6 +24,8 @@ SET = re.compile(r"[ \t]*<script>DOCUMENTATION_OPTIONS\.\w+ = [^<]*</script>\n?"
 # site.css draws the icons in use
 LEFT_OUT = ("_static/scripts/fontawesome.js", "_static/scripts/fontawesome.js.LICENSE.txt")
 ICONS = "_static/vendor/fontawesome"
+OURS = Path(__file__).parents[1] / "static"
+SAID = re.compile(r"^[ \t]*//[^\n]*\n", re.MULTILINE)  # a comment that has its line to itself: for who reads the source
 TOKEN = re.compile(r"[A-Za-z_][\w-]*")
 CLASSES = re.compile(r'\b(?:class|id)="([^"]*)"')
 ADDRESS = re.compile(r"url\(\s*([\"']?)(?!data:|#)([^\"')]+)\1\s*\)")
@@ -46,7 +48,7 @@ def gather(folder: Path) -> None:
         own = [path for path in _loaded(LOADED, name, page) if path not in LEFT_OUT]
         if _loaded(LINK, name, page) != sheets or [path for path in own if path in scripts] != scripts:
             raise ValueError(f"{name} loads other styles or scripts than {FIRST} does; one file cannot stand for both")
-    script = ";\n".join((folder / path).read_text(encoding="utf-8") for path in scripts) + "\n"
+    script = ";\n".join(_script(folder / path) for path in scripts) + "\n"
     known = names([*pages.values()], [script, *(path.read_text(encoding="utf-8") for path in _modules(folder))])
     read: list[str] = []
     style = "".join(styles.used(_whole(folder, path, read), known) for path in sheets)
@@ -59,6 +61,12 @@ def gather(folder: Path) -> None:
     for path in {*read, *scripts, *LEFT_OUT}:
         (folder / path).unlink(missing_ok=True)
     shutil.rmtree(folder / ICONS, ignore_errors=True)
+
+
+def _script(path: Path) -> str:
+    """What a browser runs of a script: of ours, the code alone."""
+    source = path.read_text(encoding="utf-8")
+    return SAID.sub("", source) if (OURS / path.name).is_file() else source
 
 
 def names(pages: Sequence[str], scripts: Sequence[str]) -> set[str]:
