@@ -34,6 +34,18 @@ def test_the_fewest_servers_keep_the_promise_and_one_fewer_does_not() -> None:
     assert fewest_servers(readings, **load, promised_s=0.3, together=4)[0] % 4 == 0
 
 
+def test_a_large_pool_keeps_its_promise_in_a_run_that_is_much_longer() -> None:
+    """Two hundred servers, busy for 99.85 % of their time, look in time until their queue has grown."""
+    readings, rate = (0.25, 0.5, 0.75), 399.4
+    servers, _ = fewest_servers(readings, requests_per_s=rate, promised_s=1.0, together=1, seed=1)
+    kept, broken = (
+        first_tokens_s(readings, servers=many, requests_per_s=rate, requests=150_000, seed=7)[1]
+        for many in (servers, 200)
+    )
+    assert kept < 1.2  # a percentile of one run is good to about a fifth
+    assert broken > 1.4
+
+
 def test_a_prompt_that_takes_longer_than_promised_is_refused() -> None:
     with pytest.raises(ValueError, match=r"up to 0\.15 s to read, and the first token is promised within 0\.1 s"):
         fewest_servers((0.05, 0.15), requests_per_s=1.0, promised_s=0.1, together=1, seed=1)

@@ -114,7 +114,7 @@ def at_pool_rate(
     """
     checks.count(copies=copies)
     reading_s, steps = zip(*sizes, strict=True)
-    enough = enough_requests(reading_s, requests_per_s)
+    enough = enough_requests(reading_s, requests_per_s, servers=servers)
     firsts = each_read(reading_s, servers=servers, requests_per_s=requests_per_s, requests=enough, seed=seed)
     arrivals, draws = arrivals_s(requests_per_s=requests_per_s / copies, requests=requests, seed=seed), Draws(seed + 1)
     read = [firsts[draws.below(len(firsts))] for _ in arrivals]

@@ -9,12 +9,17 @@ import functools
 import math
 from collections.abc import Sequence
 from heapq import heapreplace
+from itertools import count
 
 from threeloops import checks
 from threeloops.simulate.product_loop.sizing.draws import Draws, arrivals_s, quantiles
 from threeloops.simulate.product_loop.sizing.replica_runs import CONFIRMING, WARMING, Seconds
 
 READ_BY_EACH = 16  # prompts that each server reads at least, so that a large pool is not seen half empty
+# A queue near its limit grows for long: its memory is about 4 / idle² requests, where idle is the share of its time in
+# which a server has nothing to read. A run takes 8 times as many, and no run is longer than the second number: a pool
+# that is idle for less than 1 % of its time is not said to keep a promise.
+SETTLING, LONGEST = 32, 320_000
 
 
 def first_tokens_s(
@@ -45,12 +50,17 @@ def each_read(
     return took[int(WARMING * requests) :]
 
 
-def enough_requests(reading_s: Sequence[float], requests_per_s: float) -> int:
-    """Requests that a run needs whose 99th percentile is shown: as many for each server that is kept busy, and no
-    fewer than for a few; reading_s: seconds of each prompt.
+def enough_requests(reading_s: Sequence[float], requests_per_s: float, *, servers: int) -> int:
+    """Requests that a run needs whose 99th percentile is shown: no fewer than for a few servers, as many for each one
+    that is kept busy, and so many that the queue has settled.
+
+    Formula:  SETTLING / (1 - requests_per_s × mean reading / servers)², LONGEST at most; runs must grow with
+              1 / (1 - utilisation)², Whitt, Planning Queueing Simulations, Management Science 35, 1989
+    Shapes:   reading_s: seconds of each prompt
     """
     busy = requests_per_s * math.fsum(reading_s) / len(reading_s)
-    return max(4 * CONFIRMING, math.ceil(READ_BY_EACH * busy))
+    idle = max(1 - busy / servers, math.sqrt(SETTLING / LONGEST))
+    return max(4 * CONFIRMING, math.ceil(READ_BY_EACH * busy), math.ceil(SETTLING / idle**2))
 
 
 @functools.cache  # the pool is the same, whatever decodes
@@ -59,6 +69,8 @@ def fewest_servers(
 ) -> tuple[int, Seconds]:
     """The fewest servers, `together` at a time, with which 99 % of first tokens come as promised.
 
+    Assumes:  as first_tokens_s; servers are idle for 1 % of their time or more, since with less no run is long enough
+              to show how far their queue grows
     Raises:   ValueError where a prompt takes longer than promised before any waits
     """
     mean_s = math.fsum(reading_s) / len(reading_s)
@@ -67,14 +79,11 @@ def fewest_servers(
             f"a prompt takes up to {max(reading_s):.3g} s to read, and the first token is promised within"
             f" {promised_s:g} s: take a larger --prefill-tp, --hit, or promise more"
         )
-    groups = max(1, math.ceil(requests_per_s * mean_s / together))
-    requests = enough_requests(reading_s, requests_per_s)
-    while True:
+    busiest = 1 - math.sqrt(SETTLING / LONGEST)
+    for groups in count(max(1, math.ceil(requests_per_s * mean_s / busiest / together))):
         servers = groups * together
-        if servers > requests_per_s * mean_s:
-            seen = first_tokens_s(
-                reading_s, servers=servers, requests_per_s=requests_per_s, requests=requests, seed=seed
-            )
-            if seen[1] <= promised_s:
-                return servers, seen
-        groups += 1
+        requests = enough_requests(reading_s, requests_per_s, servers=servers)
+        seen = first_tokens_s(reading_s, servers=servers, requests_per_s=requests_per_s, requests=requests, seed=seed)
+        if seen[1] <= promised_s:
+            break
+    return servers, seen
