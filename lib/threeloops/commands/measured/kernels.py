@@ -1,10 +1,16 @@
-"""`threeloops measured`: how far the expected times of kernels are from times that others measured."""
+"""`threeloops measured`: how far the expected times of kernels are from times that others measured, and from what
+`threeloops record` wrote here.
+"""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from threeloops import spelling
-from threeloops.facts import hardware, kernel_times
-from threeloops.facts.kernel_times import FEW_ROWS, MATMUL
+from threeloops.contents import reader_folder
+from threeloops.facts import hardware, kernel_times, recorded
+from threeloops.facts.kernel_times import FEW_ROWS, MATMUL, PREFILL
+from threeloops.facts.recorded import Measured, Recording
+from threeloops.operations.expected_times import errors_of, expected_prefill, expected_product
 from threeloops.units import fmt_seconds
 
 HEAD = ("part", "kernels", "format", "measured with", "rows", "shortest", "judged on", "median", "p90", "sign")
@@ -13,12 +19,21 @@ MEANS = (
     " table has seen; where the cells' borders lie was chosen with such errors in view. median, p90: of the error's"
     " size; sign: its median with sign, above 0 where the kernel was quicker than expected."
 )
+RECORDED = (
+    "A line that says `recorded` holds the same expected times against all matching cases of one recording by"
+    " `threeloops record` (yours are looked for in {folder}): matmuls of torch one by one with their launches, in fp8"
+    " without the quantising of their input that an engine's layer includes, and attention by the kernel that is named."
+    " `threeloops record --table` shows every case beside its bound, also for a card that no table knows."
+)
+ATTENTION = {"attention_causal": "FlashAttention-2", "attention_cudnn": "cuDNN"}
 
 
 def report(part: str | None) -> str:
     """The table, a line per family and format, and where the measurements come from."""
     parts = kernel_times.timed_parts() if part is None else [_key(part)]
-    rows = [HEAD, *(row for name in parts for row in _rows(name))]
+    folder = reader_folder() / "recorded"
+    recordings = [*recorded.shipped(), *recorded.in_folder(folder)]
+    rows = [HEAD, *(row for name in parts for row in (*_rows(name), *_recorded_rows(name, recordings)))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     sources = []
@@ -26,7 +41,9 @@ def report(part: str | None) -> str:
         told = kernel_times.kernel_times(name)
         sources.append(f"{name}: {told.device}; {told.source} ({told.licence})")
     timed = sorted({kernel_times.kernel_times(name).timed for name in parts})
-    return "\n".join([*lines, "", MEANS, "", *(f"Timed: {how}." for how in timed), *sources])
+    return "\n".join(
+        [*lines, "", MEANS, RECORDED.format(folder=folder), "", *(f"Timed: {how}." for how in timed), *sources]
+    )
 
 
 def _key(typed: str) -> str:
@@ -46,9 +63,57 @@ def _rows(part: str) -> Iterator[tuple[str, ...]]:
                 f"{table.rows:,}",
                 fmt_seconds(table.shortest_s),
                 f"{rows:,}",
-                *(f"{share:.1%}".replace("%", " %") for share in (middle, ninth)),
-                f"{signed:+.1%}".replace("%", " %"),
+                *_shares(middle, ninth, signed),
             )
+
+
+def _recorded_rows(part: str, recordings: list[Recording]) -> Iterator[tuple[str, ...]]:
+    """A line per recording of this part, kind of kernel and format."""
+    for recording in recordings:
+        if recording.stamp.part != part:
+            continue
+        found = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
+        for one in recording.measured.values():
+            if (expected_s := _expected_s(part, one)) is not None:
+                found[_kind(one), one.case.dtype].append((expected_s, one.median))
+        for (what, number_format), pairs in sorted(found.items()):
+            far = errors_of([expected_s / took_s - 1 for expected_s, took_s in pairs])
+            shortest = fmt_seconds(min(took_s for _, took_s in pairs))
+            shares = _shares(far.median, far.ninth_decile, far.signed_median)
+            engine = f"recorded {recording.stamp.measured}"
+            yield part, what, number_format, engine, f"{far.rows:,}", shortest, f"{far.rows:,}", *shares
+
+
+def _kind(one: Measured) -> str:
+    case = one.case
+    if case.kind in ATTENTION:
+        return f"{PREFILL}, {ATTENTION[case.kind]}"
+    return _groups(MATMUL)[case.sizes["m"] >= FEW_ROWS]
+
+
+def _expected_s(part: str, one: Measured) -> float | None:
+    """By the part's tables; nothing for work or a format that they do not hold."""
+    case, sizes = one.case, one.case.sizes
+    formats = {(table.family, table.format) for table in kernel_times.kernel_times(part).tables}
+    if case.kind == "gemm" and (MATMUL, case.dtype) in formats:
+        return expected_product(part, m=sizes["m"], n=sizes["n"], k=sizes["k"], format=case.dtype).seconds
+    if case.kind in ATTENTION and (PREFILL, case.dtype) in formats:
+        heads, width = sizes["heads"], sizes["head_dim"]
+        return expected_prefill(
+            part,
+            batch=sizes["batch"],
+            num_heads=heads,
+            num_kv_heads=heads,
+            head_dim=width,
+            tokens=sizes["tokens"],
+            cache=case.dtype,
+        ).seconds
+    return None
+
+
+def _shares(middle: float, ninth: float, signed: float) -> tuple[str, str, str]:
+    """As the table's last three columns have them."""
+    return f"{middle:.1%}".replace("%", " %"), f"{ninth:.1%}".replace("%", " %"), f"{signed:+.1%}".replace("%", " %")
 
 
 def _groups(family: str) -> tuple[str, ...]:
