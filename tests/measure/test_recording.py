@@ -85,6 +85,12 @@ def test_no_recorded_product_beats_physics(quick):
             assert 1e6 < 2 * m * n * k / one.median < 200e12
 
 
+def test_no_copy_within_a_working_set_beats_physics(quick):
+    (one,) = [one for one in recorded.read(quick).measured.values() if one.case.kind == "recopy"]
+    assert one.case.sizes["moved_bytes"] == 4 * one.case.sizes["bytes"]
+    assert 1e7 < one.case.sizes["moved_bytes"] / one.median < 1e12
+
+
 def test_a_case_that_fails_is_skipped_and_the_others_go_on(monkeypatch):
     def broken(case, device):
         raise RuntimeError("/home/somebody/secret")

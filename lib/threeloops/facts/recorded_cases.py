@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "copy": ("bytes",),  # read an array of so many bytes and write it elsewhere
     "triad": ("bytes",),  # a = b + scalar * c, arrays of so many bytes each
     "reread": ("bytes", "read_bytes"),  # read a working set of so many bytes round and round, so many bytes in all
+    "recopy": ("bytes", "moved_bytes"),  # copy one half of a working set over the other again and again, one graph
     "chase": ("bytes", "loads"),  # one thread, each address the result of the load before, so many bytes to walk in
     "inflight": ("bytes", "warps", "loads"),  # so many warps on an SM, each waiting for so many loads at a time
     "strided": ("reads", "stride"),  # a number per thread, so many numbers from its neighbour's

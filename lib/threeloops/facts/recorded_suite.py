@@ -187,6 +187,7 @@ GPU = Sizes(
     turns=3,
 )
 SHORT_CALLS, CONTEXT = 50, 1024
+COPIES = 1000  # of a working set, in one graph at most
 
 
 def _cases(size: Sizes) -> tuple[Case, ...]:
@@ -201,6 +202,7 @@ def _cases(size: Sizes) -> tuple[Case, ...]:
         _case("copy", "fp32", size.array_bytes // 4),
         _case("triad", "fp32", size.array_bytes),
         *(_case("reread", "fp32", bytes_, size.read_bytes) for bytes_ in size.working_sets),
+        *(_case("recopy", "fp32", bytes_, min(size.read_bytes, COPIES * bytes_)) for bytes_ in size.working_sets),
         *(_case("gemm", dtype, *shape) for dtype in ("fp32", "bf16") for shape in shapes),
         *(_case("gemm", dtype, *(square,) * 3) for dtype in ("fp16", "tf32", "fp8")),
         *(

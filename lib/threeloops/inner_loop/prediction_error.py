@@ -38,7 +38,7 @@ HOST_LINK = "host_link_bytes_per_s_one_way"
 SCHEDULERS = 4  # of an SM: so many warps issue an instruction in a cycle
 # What has no lower bound here: issuing is a ceiling itself, no datasheet says what an L2 delivers or how long a load
 # takes, and bytes are memory's.
-NOT_PREDICTED = ("launch", "launch_graph", "reread", "chase", "train_peak")
+NOT_PREDICTED = ("launch", "launch_graph", "reread", "recopy", "chase", "train_peak")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,18 @@ def _reread(case: Case, device: str) -> Call:
     return lambda: triton_kernels.reread(x, read_bytes=case.sizes["read_bytes"])
 
 
+def _recopy(case: Case, device: str) -> Call:
+    source = torch.ones(case.sizes["bytes"] // 8, device=device)  # half of the working set, 4 bytes a number
+    target = torch.empty_like(source)
+    copies = max(1, case.sizes["moved_bytes"] // case.sizes["bytes"])
+
+    def again() -> None:
+        for _ in range(copies):
+            target.copy_(source)
+
+    return again if device == "cpu" else graph(again)
+
+
 def _softmax(case: Case, device: str) -> Call:
     x = torch.randn(case.sizes["rows"], case.sizes["width"], device=device)
     out = torch.empty_like(x)
@@ -215,6 +227,7 @@ BUILDERS: dict[str, Callable[[Case, str], Call]] = {
     "copy": _copy,
     "triad": _triad,
     "reread": _reread,
+    "recopy": _recopy,
     "softmax": _softmax,
     "rmsnorm": _rmsnorm,
     **dict.fromkeys(("layernorm_fused", "layernorm_steps", "layernorm_compiled"), _layernorm),

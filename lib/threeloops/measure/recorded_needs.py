@@ -51,4 +51,8 @@ def graph(work: Call) -> Call:
     kept = torch.cuda.CUDAGraph()
     with torch.cuda.graph(kept):
         work()
-    return kept.replay
+
+    def replay(held: Call = work) -> None:  # what the graph reads and writes lives as long as it does
+        kept.replay()
+
+    return replay
