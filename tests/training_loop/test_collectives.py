@@ -17,6 +17,7 @@ from threeloops.training_loop.network.collectives import (
     algbw_bytes_per_s,
     bus_factor,
     busbw_bytes_per_s,
+    card_bytes_per_s,
     collective_time,
     hierarchical_all_reduce,
 )
@@ -144,6 +145,16 @@ def test_hierarchical_time_is_that_of_the_simulation(nodes, ranks_per_node):
         lambda source, destination: intra if source // ranks_per_node == destination // ranks_per_node else inter
     )
     assert time.total_s == pytest.approx(counted, rel=1e-9)
+    left = [
+        sum(
+            one.num_bytes
+            for one in run.messages
+            if one.source == rank and one.destination // ranks_per_node != rank // ranks_per_node
+        )
+        for rank in range(ranks)
+    ]
+    carried = card_bytes_per_s(size_bytes=8 * 12 * ranks, nodes=nodes, ranks_per_node=ranks_per_node, seconds=1)
+    assert left == [carried] * ranks
 
 
 # Limits and identities

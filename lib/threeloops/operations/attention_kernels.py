@@ -10,7 +10,7 @@ input, not a detail.
 >>> round(cudnn.forward_flops_per_s / flash.forward_flops_per_s, 1)
 1.9
 
-Source: recordings of one H100 and one H200; facts/kernel_times.py (forward, other cards); catalog/attention_rates.toml
+Source: recordings of one H100 and one H200; facts/kernel_times.py (forward, other cards); catalog/printed_rates.toml
 """
 
 import functools
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threeloops import checks
-from threeloops.facts.attention_rates import attention_rates
 from threeloops.facts.kernel_times import PREFILL, kernel_table
+from threeloops.facts.printed_rates import attention_rates
 from threeloops.facts.recorded import Measured, find
 from threeloops.operations.attention import attention, attention_backward_flops
 from threeloops.operations.expected_times import expected_prefill

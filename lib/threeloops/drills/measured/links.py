@@ -1,4 +1,4 @@
-"""A drill on what a bus bandwidth is held against."""
+"""Drills on what a bus bandwidth is held against: a link inside a node, and a card between nodes."""
 
 import functools
 import random
@@ -8,6 +8,7 @@ from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, drawn
 from threeloops.drills.engine.phrasing import giga
 from threeloops.drills.measured.exchanges import CLUSTER, SOURCE_NCCL_TESTS
 from threeloops.drills.measured.rows import TimedCall, chosen, took
+from threeloops.facts.printed_rates import NodeExchange, node_exchanges
 from threeloops.training_loop.network import collectives
 from threeloops.units import MiB, fmt_bytes, fmt_si
 
@@ -115,4 +116,109 @@ LINK = Drill(
     ),
 )
 
-DRILLS = (LINK,)
+# --- what leaves the node --------------------------------------------------------------------------
+
+
+@functools.cache
+def _between_nodes() -> tuple[tuple[NodeExchange, int, float], ...]:
+    """Runs of at least a mebibyte: run, size, seconds."""
+    return tuple(
+        (run, size, seconds)
+        for run in node_exchanges().values()
+        for times in (run.seconds, run.in_place_s)
+        for size, seconds in zip(run.sizes_bytes, times, strict=bool(times))
+        if size >= MiB
+    )
+
+
+def _draw_card(rng: random.Random) -> Draw:
+    run, size, seconds = rng.choice(_between_nodes())
+    return drawn(
+        nodes=run.nodes,
+        gpus=run.gpus_of_node,
+        size=size,
+        seconds=float(f"{seconds:.4g}"),
+        device=catalogued.part(run.part).name,
+        card=run.card_bytes_per_s,
+    )
+
+
+def _small_card(rng: random.Random) -> Draw:
+    nodes, gpus = rng.choice(((2, 3), (3, 2), (4, 2)))
+    return drawn(
+        nodes=nodes,
+        gpus=gpus,
+        size=8 * nodes * gpus * rng.randrange(2, 6),
+        seconds=rng.randrange(21, 99) / 10,
+        device="a small GPU",
+        card=50.0,
+    )
+
+
+def _derive_card(p: Draw) -> Derivation:
+    return Derivation(
+        value=collectives.card_bytes_per_s(size_bytes=p.size, nodes=p.nodes, ranks_per_node=p.gpus, seconds=p.seconds),
+        formula="2 (k − 1)/k × S / g / t, with k nodes of g GPUs",
+        substitution=f"2 × ({p.nodes} − 1) / {p.nodes} × {p.size} / {p.gpus} / {p.seconds!r}",
+        source="S. Bekman, Machine Learning Engineering, network, 2026; catalog/printed_rates.toml",
+    )
+
+
+def _count_card(p: Draw) -> float:
+    """Message by message: what the first rank sends to other nodes."""
+    import numpy as np  # which a reader's own drills do not need
+
+    from threeloops.simulate.training_loop import ring
+
+    ranks = p.nodes * p.gpus
+    run = ring.hierarchical_all_reduce([np.ones(p.size // 8)] * ranks, ranks_per_node=p.gpus)
+    left = sum(one.num_bytes for one in run.messages if one.source == 0 and one.destination >= p.gpus)
+    return float(left / p.seconds)
+
+
+CARD = Drill(
+    key="measured-card-between-nodes",
+    taught=CLUSTER,
+    title="What leaves the node",
+    unit="B/s",
+    target_s=120,
+    draw=_draw_card,
+    small=_small_card,
+    prompt=lambda p: (
+        f"An all-reduce of {fmt_bytes(p.size, base=2)} (each GPU's tensor) among {p.nodes * p.gpus} GPUs on {p.nodes}"
+        f" nodes ({p.device}) took {took(p.seconds)}. Each GPU has a network card of {fmt_si(p.card, 'B/s')} one way."
+        " NCCL sums inside each node first, then every GPU exchanges its share of the tensor with its like on the other"
+        " nodes. How many bytes a second did each card send, on average over the whole time?"
+    ),
+    derive=_derive_card,
+    count=_count_card,
+    prerequisites=("busbw",),
+    slips=(
+        Slip(
+            key="busbw",
+            wrong=lambda p: collectives.busbw_bytes_per_s(
+                op="all_reduce", ranks=p.nodes * p.gpus, size_bytes=p.size, seconds=p.seconds
+            ),
+            story="That is the bus bandwidth of one flat ring. Most of its bytes never leave a node here.",
+        ),
+        Slip(
+            key="whole-tensor",
+            wrong=lambda p: collectives.busbw_bytes_per_s(
+                op="all_reduce", ranks=p.nodes, size_bytes=p.size, seconds=p.seconds
+            ),
+            story="You sent the whole tensor over one card. Each GPU of a node has a card, and a share of it.",
+        ),
+        Slip(
+            key="one-phase",
+            wrong=lambda p: _derive_card(p).value / 2,
+            story="You let the shares cross once. They are added up, and the sums are handed out.",
+        ),
+        Slip(
+            key="own-share-too",
+            wrong=lambda p: _derive_card(p).value * p.nodes / (p.nodes - 1),
+            story="You divided by the GPUs alone. What a node adds up itself need not leave it.",
+        ),
+    ),
+)
+
+DRILLS = (LINK, CARD)

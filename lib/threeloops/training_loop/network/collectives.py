@@ -263,3 +263,21 @@ def hierarchical_all_reduce(
         all_reduce=between,
         all_gather=inside("all_gather"),
     )
+
+
+def card_bytes_per_s(*, size_bytes: float, nodes: int, ranks_per_node: int, seconds: float) -> float:
+    """What each rank's network card carried one way in an all-reduce across nodes, on average over its time.
+
+    Formula:  2 * (nodes - 1) / nodes * S / ranks_per_node / t, which is busbw * (nodes - 1) / (ranks - 1)
+    Units:    size_bytes: NCCL's S, the tensor of one rank
+    Assumes:  sums inside the nodes first, so that each rank exchanges one share of S with its like on other nodes; a
+              card may have carried them in less than the whole time
+    Source:   S. Bekman, Machine Learning Engineering, network, 2026
+    Counted:  simulate.training_loop.ring.hierarchical_all_reduce
+
+    >>> card_bytes_per_s(size_bytes=8e9, nodes=2, ranks_per_node=4, seconds=0.1) / 1e9
+    20.0
+    """
+    checks.count(nodes=nodes, ranks_per_node=ranks_per_node)
+    checks.positive(size_bytes=size_bytes, seconds=seconds)
+    return bus_factor(op="all_reduce", ranks=nodes) * size_bytes / ranks_per_node / seconds
