@@ -41,7 +41,7 @@ def test_another_algorithm_takes_ranks_that_it_can_have_and_begins_anew() -> Non
 def test_times_of_a_chosen_gpu_stand_beside_the_steps() -> None:
     explorer = widget.explorer(State(algorithm="ring", ranks=8, step=0))
     explorer.turn(timed="h100-sxm5")
-    assert "On 8 H100 of a node NCCL took" in view(explorer.state).summary
+    assert "On 8 H100 of a node NCCL takes" in view(explorer.state).summary
     # 2 × 7/8 of the bytes in that time: 445 GB/s of bus bandwidth, as nccl-tests reckons it
     assert "2.11 ms for 512 MiB" in view(explorer.state).summary
     assert (

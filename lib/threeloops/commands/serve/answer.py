@@ -156,7 +156,7 @@ def _for_rate(served: Served, given: argparse.Namespace) -> Working:
             value=given.rate / best.largest.requests_per_s,
             unit="",
         ),
-        *goodput_lines(served, best, given.rate),
+        *goodput_lines(served, best, given.rate, kind=best.copy.kind),
         *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
     ]
     limit = f"; --gpus {given.gpus} are too few" if given.gpus is not None and best.gpus > given.gpus else ""
@@ -190,7 +190,7 @@ def _for_users(served: Served, given: argparse.Namespace) -> Working:
         table=(with_groups(USERS_HEAD, fleets), *map(users_row, fleets)),
         lines=(
             *copy_lines(served, best),
-            *goodput_lines(served, best),
+            *goodput_lines(served, best, kind=best.copy.kind),
             *money_lines(served.part, best.gpus, best.tokens_per_s, given.price),
         ),
         reasons=(*lost, longest_said(served, best), *reasons(served, best)),

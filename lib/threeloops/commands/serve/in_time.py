@@ -5,9 +5,9 @@ from threeloops.commands.serve.fleets import Fleet
 from threeloops.commands.working import Line, plain
 
 
-def goodput_lines(served: Served, fleet: Fleet, requests_per_s: float | None = None, *, kind: str = "") -> list[Line]:
+def goodput_lines(served: Served, fleet: Fleet, requests_per_s: float | None = None, *, kind: str) -> list[Line]:
     """Requests a second, those of a rate or as many as are answered, that keep TTFT and TPOT, where one of them is
-    promised: single gaps are no request's. `kind`: of the times, where it is not the copy's alone.
+    promised: single gaps are no request's. `kind` of the times: "expected" or "bounds".
     """
     promised = {"ttft_s": served.promised.ttft_s, "tpot_s": served.promised.tpot_s}
     kept = {name: limit for name, limit in promised.items() if limit is not None}
@@ -18,7 +18,7 @@ def goodput_lines(served: Served, fleet: Fleet, requests_per_s: float | None = N
     numbers = plain(requests_per_s) if requests_per_s else f"{plain(fleet.tokens_per_s)} / {answer}"
     return [
         Line(
-            name=f"goodput{', at most' if (kind or fleet.copy.kind) == 'bounds' else ''}, requests in a second",
+            name=f"goodput{', at most' if kind == 'bounds' else ''}, requests in a second",
             formula=f"{came} × the share with {' and '.join(name[:-2].upper() for name in kept)} in time",
             numbers=f"{numbers} × {plain(share)}",
             value=(requests_per_s or fleet.tokens_per_s / answer) * share,

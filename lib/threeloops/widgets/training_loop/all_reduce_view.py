@@ -105,10 +105,10 @@ def view(state: State) -> View:
 
 
 def _timed(state: State) -> str:
-    """What NCCL took for an all-reduce among so many GPUs of a node, whichever algorithm it chose.
+    """What NCCL takes for an all-reduce among so many GPUs of a node, whichever algorithm it chose.
 
     >>> print(_timed(State(algorithm="ring", ranks=8, step=0, timed="h100-sxm5")))
-     On 8 H100 of a node NCCL took 18.7 µs for 64.0 KiB, 78.9 µs for 8.00 MiB, 2.11 ms for 512 MiB (AIConfigurator).
+     On 8 H100 of a node NCCL takes 18.7 µs for 64.0 KiB, 78.9 µs for 8.00 MiB, 2.11 ms for 512 MiB (AIConfigurator).
     """
     if not state.timed:
         return ""
@@ -119,7 +119,7 @@ def _timed(state: State) -> str:
     for size in TIMED_BYTES:
         one = expected_collective(state.timed, op="all_reduce", ranks=state.ranks, size_bytes=size)
         took.append(f"{fmt_seconds(one.seconds)} for {fmt_bytes(size, base=2)}")
-    return f" On {state.ranks} {name} of a node NCCL took {', '.join(took)} (AIConfigurator)."
+    return f" On {state.ranks} {name} of a node NCCL takes {', '.join(took)} (AIConfigurator)."
 
 
 def _exchange(done: Run, rank: int, step: int) -> tuple[str, str]:

@@ -107,6 +107,7 @@ def at_pool_rate(
 ) -> tuple[Seconds, ...]:
     """First token and mean gap of each of so many requests of one copy that decodes, at a rate of all copies.
 
+    Formula:  first token: wait + reading; mean gap: (handover + wait for a seat + steps) / tokens after the first
     Shapes:   sizes: as with_pool_users
     Assumes:  prefill_runs' servers; a copy is handed what they have read one by one, at random (Poisson); a mean gap
               counts the handover and the wait for a seat; the first quarter, which finds a pool still empty, is not
