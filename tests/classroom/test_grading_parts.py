@@ -145,7 +145,8 @@ def test_prose_is_shown_without_anything_that_acts(prose: str) -> None:
         ({"kind": "number", "text": "nan"}, "unreadable"),
         ({"kind": "number", "text": "1.0"}, "unreadable"),  # of what?
         ({"kind": "number", "text": "__import__('os')"}, "unreadable"),
-        ({"kind": "other", "text": "list"}, "unreadable"),
+        ({"kind": "other", "text": "dict"}, "unreadable"),
+        ({"kind": "list", "text": "[1.0]"}, "unreadable"),
         ({"kind": "other", "text": "<script>"}, "unreadable"),
         ({"kind": "text", "text": "1 B"}, "off"),
     ],
@@ -201,7 +202,7 @@ def test_the_same_id_typed_otherwise_is_no_mistake() -> None:
     ("code", "marked"),
     [
         ("print('\\ud83d'); self_marked = 2", 2.0),
-        ("self_marked = '2'", None),
+        ("self_marked = '2'", 2.0),
         ("self_marked = float('nan')", None),
         ("self_marked = type('\\ud83d', (), {})()", None),
     ],

@@ -232,6 +232,16 @@ def test_characters_of_a_word_processor_are_read_and_other_slips_of_the_pen_told
     assert told(released(SET), curly)[1] == (), "in a comment they are at home"
 
 
+def test_what_a_notebook_runs_has_no_note_and_a_comment_alone_has_one() -> None:
+    for how in ("  {}", ">>> {}", "{}\none_token?", "%%time\n{}", "{};"):
+        notebook = done()
+        set_source(notebook, "one-token-answer", how.format(source(cell_of(notebook, "one-token-answer"))))
+        assert told(released(SET), notebook)[1] == (), how
+    notebook = done()
+    set_source(notebook, "one-token-answer", "# " + source(cell_of(notebook, "one-token-answer")))
+    assert told(released(SET), notebook)[1] == ("nothing but a comment stands in the answer's cell: one-token",)
+
+
 def test_sources_are_read_as_other_programs_write_them() -> None:
     lines = done()
     for cell in lines["cells"]:

@@ -45,10 +45,12 @@ def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 LISTS = {
     "": "is empty",
-    "name,email\nAda,a@x\n": "has no column called id or student; it has name, email",
+    "name,email\nAda,a@x\n": "has no column called id or student; its first line, the headings, has name, email",
     "id,name\n": "lists nobody",
     "id,name\nada,Ada\nADA.,Ada\n": "two people have the id 'ada'",
-    "id,name\nada,Ada\n,Grace\n": "not everybody has an entry in id",
+    "id,name\nada,Ada\n,Grace\n": "not everybody has an entry in id, line 3 has none",
+    "id,name\nada,Ada\n####,Grace\n": "not everybody has an entry in id, line 3 has ####",
+    "<!DOCTYPE html>\n<p>Log in": "is a web page, not a CSV file",
     "id,canvas id\nada,77\ngrace,77\n": "two people have the Canvas ID '77'",
     "id,id\nada,x\n": "two columns called 'id'",
     "id,extra_days\nada,two\n": "line 2: extra_days 'two' must be a whole number of days",

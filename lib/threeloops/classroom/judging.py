@@ -162,11 +162,11 @@ def _one_cell(
 def number_verdict(key: str, value: dict[str, Any], *, course: str, student: str) -> Verdict:
     """Judge what a variable held against the question of that student."""
     kind, text = value.get("kind"), str(value.get("text", ""))
+    if kind in ("other", "list"):
+        what = "list" if kind == "list" else text if text.isidentifier() else "thing like this"
+        return Verdict(status="unreadable", message=f"An answer is a number with its unit, as text, not a {what}.")
     if kind not in ("text", "number"):
-        message = (
-            f"An answer is a number with its unit, as text, not a {text if text.isidentifier() else 'thing like this'}."
-        )
-        return Verdict(status="unreadable", message=message) if kind == "other" else UNANSWERED
+        return UNANSWERED
     if kind == "number":
         try:
             return judge(DRILLS[key], posed(DRILLS[key], course=course, student=student), float(text))
@@ -204,13 +204,16 @@ def _with_share(verdict: Verdict, right: int, draws: int, shared: bool) -> Verdi
 
 
 def self_mark(value: dict[str, Any]) -> float | None:
-    """What a student gave their own explanation, if that is a number of points; anything else is none.
+    """What a student gave their own explanation, if that is a number of points, in quotes or not; anything else is
+    none.
 
-    >>> self_mark({"kind": "number", "text": "2.0"}), self_mark({"kind": "number", "text": ["two"]})
-    (2.0, None)
+    >>> self_mark({"kind": "number", "text": "2.0"}), self_mark({"kind": "text", "text": "2"})
+    (2.0, 2.0)
+    >>> self_mark({"kind": "number", "text": ["two"]}), self_mark({"kind": "text", "text": "two"})
+    (None, None)
     """
     text = value.get("text")
-    if value.get("kind") != "number" or not isinstance(text, str) or "_" in text:
+    if value.get("kind") not in ("number", "text") or not isinstance(text, str) or "_" in text:
         return None
     try:
         points = float(text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from threeloops.classroom.questions import bound, is_python, mark, own_mark, source
+from threeloops.classroom.questions import bound, is_python, is_run, mark, own_mark, source
 
 Cell = dict[str, Any]
 ELSEWHERE = "# Answered in another cell, above."
@@ -123,6 +123,7 @@ def placed(released: Sequence[Cell], cells: Sequence[Cell]) -> Placed:
         "prose": [],
         "nameless": [],
         "broken": [],
+        "silent": [],
     }
     for number, cell in enumerate(released):
         if is_answer(cell):
@@ -153,8 +154,10 @@ def _answer(
         untold["prose" if len(code) < len(changed) else "retyped"].append(_called(cell))
     if code:
         _combined(found, number, code, _named(cell))
-        if not _runs(found.answers[number]):
+        if not is_run(found.answers[number]):
             untold["broken"].append(_called(cell))
+        elif all(line.lstrip().startswith("#") for line in found.answers[number].splitlines() if line.strip()):
+            untold["silent"].append(_called(cell))
     if any(re.search(rf"\b{re.escape(name)}\b", one.text) for one in code for name in _named(cell)):
         return
     if not _elsewhere(found, number, released, written, untold, has_own=bool(code)) and not forms:
@@ -263,11 +266,6 @@ def _explained(
         untold["lost"].append(_called(released[number]))
 
 
-def _runs(text: str) -> bool:
-    """Can Python read an answer, lines for the shell and for the notebook left out?"""
-    return is_python(text) or is_python(re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", text))
-
-
 def _is_prose(one: _Written) -> bool:
     """Text, or words in a cell of code; a cell for the shell is none."""
     return one.kind != "code" or not (is_python(one.text) or one.text.lstrip().startswith(("!", "%")))
@@ -292,6 +290,7 @@ def _told(untold: dict[str, list[str]], *, marked: bool) -> list[str]:
         "no code, for the cell was turned into text": untold["prose"],
         "the name that the question asks for does not stand in the answer's cell": untold["nameless"],
         "Python cannot read the answer's cell": untold["broken"],
+        "nothing but a comment stands in the answer's cell": untold["silent"],
         "not in the notebook, nor found in another cell": untold["lost"],
     }
     return [f"{sentence}: {', '.join(names)}" for sentence, names in sentences.items() if names]

@@ -7,6 +7,7 @@ read from there, it is stated once.
 
 import ast
 import re
+import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -127,3 +128,17 @@ def is_python(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def is_run(text: str) -> bool:
+    """Can a notebook run an answer? It reads more than Python: lines for the shell and for itself, what was copied with
+    its prompts, and a cell that is indented as a whole.
+
+    >>> [is_run(text) for text in (">>> a = 1", "  a = 1\\n  b = 2", "a = 1\\n%time a\\na?", "a = 1 GB")]
+    [True, True, True, False]
+    """
+    if is_python(text):
+        return True
+    text = re.sub(r"(?m)^ {0,9}(?:>>>|\.\.\.)(?: |$)", "", text)
+    text = re.sub(r"(?m)^([ \t]*)(?:[%!?].*|[\w.]+\?\??[ \t]*)$", r"\1pass", text)
+    return is_python(textwrap.dedent(text))

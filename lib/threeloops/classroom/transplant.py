@@ -71,7 +71,7 @@ def parsed(content: bytes) -> Notebook:
         raise UnparsableError(f"the notebook has {len(notebook['cells']):,} cells; at most {MOST_CELLS:,} are read")
     if notebook.get("nbformat") != 4:
         raise UnparsableError(
-            f"the notebook's format is {str(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab"
+            f"the notebook's format is {repr(notebook.get('nbformat'))[:20]}, not 4; open and save it in JupyterLab"
         )
     return notebook
 

@@ -48,6 +48,8 @@ def text(path: Path) -> str:
         found = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not written in UTF-8; save it as “CSV UTF-8”") from None
+    if found.lstrip().startswith("<"):
+        raise ValueError(f"{path} is a web page, not a CSV file; was it saved where one had to sign in first?")
     if not found.strip():
         raise ValueError(f"{path} is empty; expected a row of headings and a row for each student")
     return found

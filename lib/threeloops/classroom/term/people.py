@@ -189,13 +189,13 @@ def _id_column(
     for column in IDS[kind]:
         if column in names and all(plain_id(row.get(column, "")) for _, row in numbered):
             return column
-    tried = [headings[names.index(column)] for column in IDS[kind] if column in names]
-    if tried:
-        raise ValueError(f"{path}: not everybody has an entry in {' or '.join(tried)}; --id COLUMN names another")
-    raise ValueError(
-        f"{path} has no column called id or student; it has {', '.join(headings)}; --id COLUMN says which one holds"
-        " the ids"
-    )
+    tried = {column: headings[names.index(column)] for column in IDS[kind] if column in names}
+    for line, row in numbered:
+        if blank := [row.get(column) or "none" for column in tried if not plain_id(row.get(column, ""))]:
+            told = f"{' or '.join(tried.values())}, line {line} has {blank[0]}"
+            raise ValueError(f"{path}: not everybody has an entry in {told}; --id COLUMN names another")
+    has = f"has no column called id or student; its first line, the headings, has {', '.join(headings)}"
+    raise ValueError(f"{path} {has}; --id COLUMN says which one holds the ids")
 
 
 def _person(path: Path, line: int, row: Mapping[str, str], *, kind: str, column: str) -> Person:
