@@ -26,6 +26,8 @@ class School:
     fate: str = "completed"
     nameless: bool = False  # its jobs have no number
     broken: dict[str, tuple[int, str]] = field(default_factory=dict)  # path -> status and where it points instead
+    throttled: int = 0  # how many requests more it has no time for
+    off: float = 0.0  # points that its own late policy takes
     asked: list[tuple[str, str]] = field(default_factory=list)
     jobs: dict[int, int] = field(default_factory=dict)
     url: str = ""
@@ -39,7 +41,11 @@ class School:
             if what == "excuse":
                 one |= {"excused": value == "true"} | ({"score": None} if value == "true" else {})
             else:
-                one |= {"score": float(value), "workflow_state": "graded"}
+                one |= {
+                    "score": float(value) - self.off,
+                    "points_deducted": self.off or None,
+                    "workflow_state": "graded",
+                }
         self.jobs[len(self.jobs) + 1] = 0
         return self.job(len(self.jobs))
 
@@ -70,6 +76,9 @@ def open_school(school: School) -> Iterator[School]:
             school.asked.append((self.command, where.path))
             if self.headers["Authorization"] != f"Bearer {TOKEN}":
                 return self.tell(401, {"errors": [{"message": "Invalid access token."}]})
+            if school.throttled:
+                school.throttled -= 1
+                return self.tell(403, "403 Forbidden (Rate Limit Exceeded)")
             if where.path in school.broken:
                 status, location = school.broken[where.path]
                 return self.tell(status, "no JSON" if not location and status == 200 else {}, Location=location)

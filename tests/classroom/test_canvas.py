@@ -10,7 +10,7 @@ import pytest
 from fake_canvas import ASSIGNMENT, COURSE, PATH, TOKEN, School, open_school
 
 from threeloops import cli
-from threeloops.classroom.term import canvas, settings
+from threeloops.classroom.term import canvas, canvas_api, settings
 from threeloops.classroom.term.marks import Line, Mark
 from threeloops.classroom.term.people import Person
 
@@ -50,7 +50,8 @@ NOT_SENT = [
 def school(monkeypatch: pytest.MonkeyPatch) -> Iterator[School]:
     monkeypatch.setattr("threeloops.classroom.term.marks.marks", lambda *_, **__: LINES)
     monkeypatch.setattr(canvas, "ASK_AGAIN_S", 0.01)
-    monkeypatch.setenv(canvas.TOKEN, TOKEN)
+    monkeypatch.setattr(canvas_api, "WAITS_S", (0.01, 0.02))
+    monkeypatch.setenv(canvas_api.TOKEN, TOKEN)
     there = {
         number: {"user_id": int(number), "excused": False} | held
         for number, _, held in CLASS.values()
@@ -140,11 +141,36 @@ def test_a_large_class_goes_in_parts_and_what_breaks_off_is_said(
     school.broken["/api/v1/progress/2"] = (429, "")
     assert run(term, *where(school), "--send") == 2
     told = capsys.readouterr().err
-    assert "answers 429: too much was asked in a short time" in told
+    assert "answers 429: it was asked too often for a while; give the same command again" in told
     assert "not known to have arrived are the marks of 1, mary; give the same command again" in told
     school.broken.clear()
     assert run(term, "--send") == 0
     assert "0 marks to send" in capsys.readouterr().out, "it had arrived after all"
+
+
+def test_what_canvas_has_no_time_for_is_asked_again_and_then_told(
+    school: School, term: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    school.throttled = 2
+    assert run(term, *where(school), "--send") == 0
+    assert "4 marks sent" in capsys.readouterr().out
+    school.throttled = 3
+    assert run(term) == 2
+    assert "answers 403: it was asked too often for a while" in capsys.readouterr().err
+    assert len([one for one, _ in school.asked if one == "POST"]) == 1
+
+
+def test_points_that_canvas_itself_takes_off_are_said(
+    school: School, term: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    school.off = 2.5
+    assert run(term, *where(school), "--send") == 1
+    policy = "its own late policy takes the rest; switch that policy off there"
+    assert f"emmy: Canvas has 6.5, and 9 was sent ({policy})" in capsys.readouterr().out
+    assert run(term, "--send") == 0
+    told = capsys.readouterr().out
+    assert "0 marks to send" in told
+    assert f"emmy: Canvas has 6.5 of the 9 that it was given ({policy})" in told
 
 
 def test_a_group_that_canvas_marks_together_is_said(
@@ -205,22 +231,22 @@ def test_a_token_is_wanted_from_the_environment_and_goes_nowhere_else(
     assert "course='twelve' must be a whole number" in capsys.readouterr().err
     assert run(term, *where(school), "--assignment", "KV") == 2
     assert "assignment='KV' must be a whole number" in capsys.readouterr().err
-    monkeypatch.setenv(canvas.TOKEN, "7~other")
+    monkeypatch.setenv(canvas_api.TOKEN, "7~other")
     assert run(term, *where(school)) == 2
     assert "answers 401: the token in CANVAS_TOKEN is not known there" in capsys.readouterr().err
-    monkeypatch.setenv(canvas.TOKEN, "two words")
+    monkeypatch.setenv(canvas_api.TOKEN, "two words")
     assert run(term, *where(school)) == 2
     assert "CANVAS_TOKEN must hold an access token, one word" in capsys.readouterr().err
-    monkeypatch.delenv(canvas.TOKEN)
+    monkeypatch.delenv(canvas_api.TOKEN)
     assert run(term, *where(school)) == 2
     assert "CANVAS_TOKEN is not set; make an access token in Canvas" in capsys.readouterr().err
-    monkeypatch.setenv(canvas.TOKEN, TOKEN)
+    monkeypatch.setenv(canvas_api.TOKEN, TOKEN)
     assert run(term, "--url", "http://127.0.0.1:9", "--course-id", COURSE) == 2
     assert "127.0.0.1:9 does not answer" in capsys.readouterr().err
 
 
 def test_the_next_page_is_not_fetched_from_another_host(school: School) -> None:
-    reached = canvas.Canvas(school.url, TOKEN)
+    reached = canvas_api.Canvas(school.url, TOKEN)
     there, school.url = school.url, "http://127.0.0.1:9"
     with pytest.raises(ValueError, match="names a next page on another host, 127.0.0.1:9; nothing was sent"):
         canvas.plan(reached, COURSE, ASSIGNMENT, SET, LINES)

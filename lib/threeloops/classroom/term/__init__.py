@@ -14,7 +14,8 @@ explanations   written explanations beside their rubric, and the points that a t
 requests       what students ask to have looked at again, and what became of it
 marks          points before and after the late policy
 gradebooks     the same as Canvas, Moodle or a spreadsheet take them
-canvas         the same through Canvas's API
+canvas_api     Canvas's API, asked with a token
+canvas         the same marks through it
 handing_back   feedback pages under the names that a platform's bulk upload knows
 class_page     what the class gets wrong, and which part of the book to teach again
 items          how each question did, over terms and versions

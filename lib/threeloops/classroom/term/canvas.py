@@ -6,38 +6,23 @@ Link), marks go in bulk (POST …/submissions/update_grades, grade_data[USER][po
 that Canvas makes of them is asked after until it ends (GET /progress/:id: queued, running, completed, failed). "Canvas
 LMS REST API Documentation", Instructure, https://canvas.instructure.com/doc/api/all_resources.html, and its page on
 progress, https://developerdocs.instructure.com/services/canvas/file.all_resources/progress.
-
-The token goes to the one host that was named, over TLS, and nowhere else: no redirect is followed.
 """
 
-import json
-import os
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage
-from typing import IO, Any
-from urllib.parse import urlencode, urlsplit
+from typing import Any
 
 from threeloops import units, wall_clock
+from threeloops.classroom.term.canvas_api import Canvas
 from threeloops.classroom.term.marks import EXCUSED, Line
 from threeloops.classroom.term.settings import Term
 
-TOKEN = "CANVAS_TOKEN"
-HERE = ("127.0.0.1", "localhost", "::1")
-AT_ONCE = 100  # marks of one request, and entries of one page
-ANSWER_S, JOB_S, ASK_AGAIN_S = 60.0, 600.0, 1.0
-MOST_PAGES, MOST_BYTES = 1_000, 50_000_000
+AT_ONCE = 100  # marks of one request
+JOB_S, ASK_AGAIN_S = 600.0, 1.0
+LATE_POLICY = "its own late policy takes the rest; switch that policy off there"
 NO_NUMBER = ("pass_fail", "not_graded")
-WHY = {
-    401: f"the token in {TOKEN} is not known there, or has ended; make a new one under Account, Settings",
-    403: "the token's owner may not do that in this course, or has asked too often",
-    404: "there is no such course or assignment, or the token's owner does not see it",
-    429: "too much was asked in a short time; wait a minute",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +36,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Has:
+    """What Canvas has of a student, as a person reads it."""
+
+    shown: str
+    entered: str  # before its own late policy took points off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What there is to send, and what is not sent."""
 
@@ -59,91 +52,6 @@ class Plan:
     same: int  # marks that Canvas has already
     not_sent: tuple[str, ...]  # a sentence each
     together: bool  # Canvas gives a group's members one mark
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token is for the host that was named."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        return None
-
-
-class Canvas:
-    """One Canvas, asked with one token."""
-
-    def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url if "://" in url else f"https://{url}")
-        if parts.scheme != "https" and parts.hostname not in HERE:
-            raise ValueError(f"url={url!r} must begin with https://: a token is not sent in the open")
-        if not parts.hostname or parts.username or parts.query or parts.path.strip("/"):
-            raise ValueError(f"url={url!r} must be the address of a Canvas alone, like https://school.instructure.com")
-        if not re.fullmatch(r"[\x21-\x7e]+", token):
-            raise ValueError(f"{TOKEN} must hold an access token, one word; make one under Account, Settings")
-        self._base, self._token = f"{parts.scheme}://{parts.netloc}/api/v1/", token
-        proxies = [urllib.request.ProxyHandler({})] if parts.hostname in HERE else []
-        self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
-
-    def get(self, path: str) -> Any:
-        """One object."""
-        return self._object(self._base + path)
-
-    def pages(self, path: str) -> list[dict[str, Any]]:
-        """A list, as long as there is a next page."""
-        found: list[dict[str, Any]] = []
-        url = f"{self._base}{path}?per_page={AT_ONCE}"
-        for _ in range(MOST_PAGES):
-            some, link = self._asked(url)
-            if not isinstance(some, list) or not all(isinstance(one, dict) for one in some):
-                raise ValueError(f"{urlsplit(url).netloc} answers with no list where one was asked; is it a Canvas?")
-            found += some
-            following = re.search(r'<([^<>]+)>\s*;\s*rel="?next"?', link)
-            if not following:
-                return found
-            url = following[1]
-            if not url.startswith(self._base):
-                raise ValueError(f"Canvas names a next page on another host, {urlsplit(url).netloc}; nothing was sent")
-        raise ValueError(f"Canvas names more than {MOST_PAGES:,} pages; nothing was sent")
-
-    def post(self, path: str, fields: Mapping[str, str]) -> Any:
-        """Send a form."""
-        return self._object(self._base + path, urlencode(fields).encode())
-
-    def _object(self, url: str, body: bytes | None = None) -> Any:
-        found, _ = self._asked(url, body)
-        if not isinstance(found, dict):
-            raise ValueError(f"{urlsplit(url).netloc} answers with a list where one thing was asked; is it a Canvas?")
-        return found
-
-    def _asked(self, url: str, body: bytes | None = None) -> tuple[Any, str]:
-        asked = urllib.request.Request(url, data=body, headers={"Authorization": f"Bearer {self._token}"})
-        host = urlsplit(url).netloc
-        try:
-            with self._opener.open(asked, timeout=ANSWER_S) as answer:
-                return json.loads(answer.read(MOST_BYTES)), answer.headers.get("Link", "")
-        except urllib.error.HTTPError as error:
-            with error:
-                why = "it points to another address" if 300 <= error.code < 400 else "it has a fault of its own"
-            raise ValueError(f"{host} answers {error.code}: {WHY.get(error.code, why)}") from None
-        except (OSError, HTTPException) as error:
-            raise ValueError(f"{host} does not answer: {getattr(error, 'reason', error)}") from None
-        except ValueError:
-            raise ValueError(f"{host} answers with something else than JSON; is it a Canvas?") from None
-
-
-def token() -> str:
-    """The access token of the environment.
-
-    Raises:   ValueError when there is none
-    """
-    found = os.environ.get(TOKEN, "")
-    if not found:
-        raise ValueError(
-            f"{TOKEN} is not set; make an access token in Canvas (Account, Settings) and give it to this command alone:"
-            f" `{TOKEN}=… threeloops classroom canvas SET`"
-        )
-    return found
 
 
 def assignment_of(term: Term, name: str, given: str | None) -> str:
@@ -188,8 +96,8 @@ def plan(canvas: Canvas, course: str, assignment: str, name: str, lines: Sequenc
     for line in lines:
         student, user, mark = line.person.student, line.person.canvas_id, line.marks[name]
         after = EXCUSED if mark.status == EXCUSED else "blank" if mark.points is None else f"{mark.points:.10g}"
+        has = there[user].shown if user in there else "blank"
         if after == "blank":
-            has = there.get(user, "blank")
             stays = "" if has == "blank" else f"; Canvas has {has}, which stays"
             not_sent.append(f"{student}: no mark ({mark.status}){stays}")
         elif not user:
@@ -198,21 +106,25 @@ def plan(canvas: Canvas, course: str, assignment: str, name: str, lines: Sequenc
             )
         elif user not in there:
             not_sent.append(f"{student}: {after}, but Canvas has nobody with the ID {user} in this assignment")
-        elif there[user] == after:
+        elif has == after:
             same += 1
+        elif there[user].entered == after:
+            same += 1
+            not_sent.append(f"{student}: Canvas has {has} of the {after} that it was given ({LATE_POLICY})")
         else:
-            changes.append(Change(student=student, user=user, before=there[user], after=after))
+            changes.append(Change(student=student, user=user, before=has, after=after))
     together = bool(about.get("group_category_id")) and not about.get("grade_group_students_individually")
     return Plan(title=title, changes=tuple(changes), same=same, not_sent=tuple(not_sent), together=together)
 
 
-def _there(canvas: Canvas, course: str, assignment: str) -> dict[str, str]:
+def _there(canvas: Canvas, course: str, assignment: str) -> dict[str, _Has]:
     """What Canvas has, by the number of the student."""
     found = {}
     for one in canvas.pages(f"{_path(course, assignment)}/submissions"):
-        score = one.get("score")
+        score, off = one.get("score"), one.get("points_deducted") or 0
         has = EXCUSED if one.get("excused") else "blank" if score is None else f"{score:.10g}"
-        found[str(one.get("user_id"))] = has
+        entered = f"{score + off:.10g}" if off and score is not None else has
+        found[str(one.get("user_id"))] = _Has(shown=has, entered=entered)
     return found
 
 
@@ -235,12 +147,15 @@ def send(canvas: Canvas, course: str, assignment: str, changes: Sequence[Change]
                 " command again, which sends what Canvas does not have"
             ) from None
     now = _there(canvas, course, assignment)
-    said = f" ({'; '.join(sorted(set(filter(None, fate))))})" if any(fate) else ""
-    return [
-        f"{one.student}: Canvas has {now.get(one.user, 'nobody of that ID')}, and {one.after} was sent{said}"
-        for one in changes
-        if now.get(one.user) != one.after
-    ]
+    told = sorted({*filter(None, fate)})
+    differ = []
+    for one in changes:
+        has = now.get(one.user, _Has(shown="nobody of that ID", entered=""))
+        if has.shown != one.after:
+            why = [*told, *[LATE_POLICY] * (has.entered == one.after)]
+            said = f" ({'; '.join(why)})" if why else ""
+            differ.append(f"{one.student}: Canvas has {has.shown}, and {one.after} was sent{said}")
+    return differ
 
 
 def _form(changes: Sequence[Change]) -> dict[str, str]:

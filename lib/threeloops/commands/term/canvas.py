@@ -21,7 +21,7 @@ def add_canvas(verbs: Any) -> None:
 
 def _canvas(given: argparse.Namespace) -> int:
     from threeloops import contents, units
-    from threeloops.classroom.term import canvas, settings
+    from threeloops.classroom.term import canvas, canvas_api, settings
     from threeloops.classroom.term.marks import marks
 
     term = settings.read(Path(given.term))
@@ -29,7 +29,7 @@ def _canvas(given: argparse.Namespace) -> int:
     if not url or not course:
         raise ValueError("--url and --course-id say which Canvas and which course, once; the term keeps them")
     assignment = canvas.assignment_of(term, given.set, given.assignment)
-    reached = canvas.Canvas(str(url), canvas.token())
+    reached = canvas_api.Canvas(str(url), canvas_api.token())
     lines = marks(term, [given.set], root=contents.book_root())
     found = canvas.plan(reached, str(course), assignment, given.set, lines)
     settings.record(term, "canvas", {"url": settings.quoted(str(url)), "course": settings.quoted(str(course))})
