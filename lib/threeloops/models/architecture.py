@@ -19,7 +19,7 @@ from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.models.layers.counted import CountedState, CountedWeights
 from threeloops.models.layers.feed_forward import DenseMlp, MoeMlp
 from threeloops.models.layers.indexers import BlockIndexer, Indexer
-from threeloops.models.layers.states import GatedRecurrence, KimiDelta, SelectiveScan, ShortConvolution
+from threeloops.models.layers.states import FurtherState
 from threeloops.models.recurrent_layers import DeltaState, StateSpace
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 # What stands in for attention and keeps a state that does not grow.
-Recurrent = DeltaState | StateSpace | SelectiveScan | KimiDelta | ShortConvolution | GatedRecurrence | CountedState
+Recurrent = DeltaState | StateSpace | FurtherState | CountedState
 
 _COUNTED_OF_HYBRIDS = (
     "training, caches and FLOPs are counted for it (`threeloops plan`, `threeloops memory`, `threeloops kv`,"

@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.models.architecture import Model
+from threeloops.models.files.by_fields import read_by_its_fields
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
 from threeloops.models.files.heads import refuse_other_heads
@@ -24,10 +25,11 @@ from threeloops.models.files.quantised import said_stored
 from threeloops.models.files.within import WITHIN, decoder_within
 from threeloops.models.hf_encoders import ENCODERS, encoder_sentence
 from threeloops.models.hf_families import FAMILIES
-from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, Fields
+from threeloops.models.hf_fields import CHANGES_NO_COUNT, NOTED, NUMBERS_OF_TOKENS, Fields
 from threeloops.models.hf_not_read import NOT_READ
 from threeloops.models.parameters import model_parameters
 from threeloops.models.readers.own_code import OWN_CODE
+from threeloops.models.readers.ships_its_code import SHIPS_ITS_CODE
 
 
 def from_hf_config(config: str | Path | Mapping[str, Any], *, name: str | None = None) -> Model:
@@ -91,18 +93,21 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
     if model_type not in READ:
         if "model_type" not in config:
             raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
+        if own := read_by_its_fields(config):
+            model = _model(own[0], name=name)
+            return replace(model, noted=(own[1], *model.noted))
         raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
     if model_type in WITHIN:
         return _model(decoder_within(config), name=name)
     if model_type in OMNI:
         return _model(_thinker(config, model_type), name=name)
-    refuse_other_heads(config, multimodal=model_type in WRAPPERS)
+    refuse_other_heads(config, multimodal=model_type.removesuffix("_text") in (*WRAPPERS, "chatglm"))
     if model_type in WRAPPERS:
         return _model(_text_part(config, model_type), name=name)
     config = {**_NEVER.get(model_type, {}), **config}
     model_type = SAME_CLASS.get(model_type, model_type)
     fields = Fields(config, model_type)
-    model = (FAMILIES | OWN_CODE)[model_type](fields, name)
+    model = (FAMILIES | OWN_CODE | SHIPS_ITS_CODE)[model_type](fields, name)
     fields.refuse_unread()
     assumed = tuple(f"{name}={value}" for name, value in fields.assumed.items())
     return replace(model, assumed=assumed, noted=fields.noted())
@@ -166,11 +171,12 @@ SAME_CLASS |= {"gemma4_unified_text": "gemma4_text"}
 # What the other family may have and these have not, where a file says nothing.
 _NEVER: Mapping[str, Mapping[str, Any]] = {"gemma4_unified_text": {"hidden_size_per_layer_input": 0}}
 SAME_CLASS |= {"minimax_m3": "minimax_m3_vl_text", "phi4mm": "phi4_multimodal"}
-READ = (*FAMILIES, *OWN_CODE, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
+READ = (*FAMILIES, *OWN_CODE, *SHIPS_ITS_CODE, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
 
 # Fields about the towers beside the language model, and about where their tokens stand.
 _AROUND_THE_TEXT = CHANGES_NO_COUNT | {
     "model_type", "architectures", "text_config", "vision_config", "tie_word_embeddings", "quantization_config",
+    "quantization",
     "mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index", "image_token_id",
     "video_token_id", "vision_start_token_id", "vision_end_token_id", "media_placeholder_token_id", "ignore_index",
     "use_unified_vision_chunk", "video_placeholder", "multimodal_projector_bias", "projector_hidden_act",
@@ -222,14 +228,7 @@ _AROUND_THE_THINKER = {
 # Mistral 3's is left to its text: checkpoints from before that default say nothing, and have both.
 _TIED_OUTSIDE = {"gemma3": True, "qwen3_vl": False, "qwen3_vl_moe": False, "qwen3_5": False, "qwen3_5_moe": False}
 _TIED_OUTSIDE |= {"llava_next": False, "idefics3": False, "smolvlm": False, "cohere2_vision": True, "paligemma": True}
-_TIED_OUTSIDE |= {
-    "gemma3n": True,
-    "gemma4": True,
-    "gemma4_unified": True,
-    "lfm2_vl": True,
-    "aya_vision": True,
-    "internvl": True,
-}
+_TIED_OUTSIDE |= dict.fromkeys(("gemma3n", "gemma4", "gemma4_unified", "lfm2_vl", "aya_vision", "internvl"), True)
 _TIED_OUTSIDE |= {"ovis2": True, "qwen2_5_omni_thinker": False, "qwen3_omni_moe_thinker": False}
 _TIED_OUTSIDE |= {"glm46v": False, "step3p7": False, "exaone4_5": False}
 _TIED_INSIDE, _TIED_NEVER = ("llama4",), ("voxtral",)
@@ -254,7 +253,7 @@ def _stated(config: Mapping[str, Any]) -> set[str]:
     """
     stated = {name for name, value in config.items() if value is not None and not name.startswith("_")}
     none = {name for name in ("num_reward_heads",) if config.get(name) == 0}
-    return {name for name in stated - none if not name.endswith(NUMBERS_OF_TOKENS)}
+    return {name for name in stated - none if not name.endswith(NUMBERS_OF_TOKENS) and not name.startswith(NOTED)}
 
 
 def _thinker(config: Mapping[str, Any], model_type: str) -> Mapping[str, Any]:

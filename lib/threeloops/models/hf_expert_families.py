@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from threeloops import checks
-from threeloops.models.architecture import DenseMlp, LatentAttention, Model, MoeMlp
+from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Model, MoeMlp
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import (
     configured_attention,
@@ -86,8 +86,17 @@ def _sparse_layers(fields: Fields) -> list[bool]:
 
 
 def _deepseek_v2(fields: Fields, name: str) -> Model:
+    """DeepSeek-V2; without latents, as DeepSeek-OCR's files say, Llama's attention."""
+    if fields.config.get("use_mla") is False:
+        fields.seen |= {"lm_head", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"}
+        split = {"head_dim": fields.count("hidden_size") // fields.count("num_attention_heads")}
+        fields.config = {**fields.config, **split}
+        attention: Attention | LatentAttention = configured_attention(fields, window=None)
+    else:
+        attention = latent_attention(fields)
+    fields.must_equal("use_mla", fields.config.get("use_mla") is not False, "it says whether there are latents")
     mlps = dense_then_experts(fields, mlp_bias=fields.flag("mlp_bias"), correction_bias=False)
-    return rotary_model(fields, name, [latent_attention(fields)], mlps)
+    return rotary_model(fields, name, [attention], mlps)
 
 
 def _deepseek_v3(fields: Fields, name: str) -> Model:

@@ -27,7 +27,8 @@ CHANGES_NO_COUNT = frozenset({
     "_attn_implementation", "_attn_implementation_autoset", "tokenizer_class", "finetuning_task", "torchscript",
     "is_decoder", "use_bfloat16", "tf_legacy_loss",
     # how text is generated: old files keep it here
-    "bad_words_ids", "begin_suppress_tokens", "suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
+    "bad_words_ids", "badwordsids", "initial_tokenizer_len",
+    "begin_suppress_tokens", "suppress_tokens", "diversity_penalty", "do_sample", "early_stopping",
     "encoder_no_repeat_ngram_size", "no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
     "forced_eos_token_id", "length_penalty", "repetition_penalty", "max_length", "min_length", "num_beams",
     "num_beam_groups", "num_return_sequences", "output_scores", "remove_invalid_values", "return_dict_in_generate",
@@ -64,7 +65,7 @@ CHANGES_NO_COUNT = frozenset({
 })
 # fmt: on
 
-NOTED = "unsloth_"  # what this program notes about its own training, whatever it is called
+NOTED = ("unsloth_", "mlx_lm_", "mtplx_")  # what these programs note about their own work, whatever it is called
 # However a field is called that names a token by its number, it changes no count.
 NUMBERS_OF_TOKENS = ("_token_id", "_token_ids", "_token_index")
 

@@ -11,12 +11,13 @@ from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp, Recurrent
 from threeloops.models.hf_fields import Fields
 
-# gelu_new and gelu_pytorch_tanh compute the same polynomial, but the first in plain operations that keep every step,
-# the second in one.
+# gelu_new, gelu_fast and gelu_pytorch_tanh compute the same polynomial, but the first two in plain operations that keep
+# every step, the third in one.
 MOST_LAYERS = 10_000
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_new",
+    "gelu_fast": "gelu_new",
     "gelu_pytorch_tanh": "gelu",
     "silu": "silu",
     "swish": "silu",

@@ -58,7 +58,8 @@ class Quantisation:
         Raises: ValueError as vector_scale_bytes
         """
         if self.index_keys_apart:
-            return width * INDEX_BYTES_PER_ELEMENT + INDEX_KEYS.vector_scale_bytes(width)
+            narrow = INDEX_KEYS.scale_bytes if width < 128 else INDEX_KEYS.vector_scale_bytes(width)
+            return width * INDEX_BYTES_PER_ELEMENT + narrow
         return width * bytes_per_element + self.vector_scale_bytes(width)
 
 

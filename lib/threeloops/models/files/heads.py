@@ -18,7 +18,7 @@ def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
 
     Raises: ValueError, naming the class
     """
-    heads = ("ForCausalLM", "LMHeadModel", *(("ForConditionalGeneration",) if multimodal else ()))
+    heads = ("ForCausalLM", "LMHeadModel", "MiniMindLM", *(("ForConditionalGeneration",) if multimodal else ()))
     named = config.get("architectures") or []
     if _DRAFTS.search(str(named)) or isinstance(config.get("draft_vocab_size"), int):
         raise ValueError(

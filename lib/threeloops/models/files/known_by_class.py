@@ -16,9 +16,14 @@ _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _PARTS = ("text_config", "llm_config", "language_config")  # where the decoder of a larger model has its config
 
 
+# Classes whose names have the letters of their type in another order.
+_IN_OTHER_ORDER = {"hunyuanmoev1": "hunyuan_v1_moe", "hunyuandensev1": "hunyuan_v1_dense"}
+
+
 def by_letters(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Each type by its letters and digits alone."""
-    return {squeezed(name): name for name in names}
+    """Each type by its letters and digits alone, some also by those of their class."""
+    ordered = {letters: name for letters, name in _IN_OTHER_ORDER.items() if name in names}
+    return ordered | {squeezed(name): name for name in names}
 
 
 def squeezed(name: object) -> str:

@@ -1,4 +1,5 @@
-"""States of further recurrent layers: Mamba 1, Kimi delta attention, short convolutions alone, Griffin's recurrence.
+"""States of further recurrent layers: Mamba 1, Kimi delta attention, gated linear attention, short convolutions alone,
+Griffin's recurrence.
 
 Each has what parameters and caches ask of a recurrent layer: its matrices, the inputs that its convolution keeps, and
 the weights around them.
@@ -228,3 +229,54 @@ class GatedRecurrence:
         gates = 2 * self.channels**2 // self.heads
         own = self.channels * (self.conv_entries + 1) + 6 * self.channels
         return 3 * hidden * self.channels + gates + own + hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedLinear:
+    """One layer of gated linear attention: a matrix per head that decays channel by channel, without a convolution.
+
+    Source: Yang et al., Gated Linear Attention Transformers, 2023, arXiv:2312.06635, section 4; fla/layers/gla.py,
+            https://github.com/fla-org/flash-linear-attention (the width of the decay's two matrices)
+    """
+
+    num_heads: int
+    key_head_dim: int
+    value_head_dim: int
+    decay_rank: int = 16
+    conv_elements: ClassVar[int] = 0
+    unusual: ClassVar[str] = "gated linear attention"
+
+    def __post_init__(self) -> None:
+        for name in ("num_heads", "key_head_dim", "value_head_dim", "decay_rank"):
+            checks.count(**{name: getattr(self, name)})
+
+    @property
+    def state_heads(self) -> int:
+        """Matrices that are kept."""
+        return self.num_heads
+
+    @property
+    def state_elements(self) -> int:
+        """Numbers in the matrices of all heads."""
+        return self.num_heads * self.key_head_dim * self.value_head_dim
+
+    @property
+    def norm_width(self) -> int:
+        """Weights of the norm on the way out, one for all heads."""
+        return self.value_head_dim
+
+    def parameters(self, *, hidden: int) -> int:
+        """Projections, the gate on the way out and the decay's two matrices with their bias, without the norm.
+
+        Formula:  num_heads * (2 * hidden * key_head_dim + 3 * hidden * value_head_dim + (decay_rank + 1) *
+                  key_head_dim) + hidden * decay_rank
+
+        >>> GatedLinear(num_heads=4, key_head_dim=128, value_head_dim=256).parameters(hidden=1024)
+        4219392
+        """
+        checks.count(hidden=hidden)
+        keys, values = self.num_heads * self.key_head_dim, self.num_heads * self.value_head_dim
+        return hidden * (2 * keys + 3 * values + self.decay_rank) + (self.decay_rank + 1) * keys
+
+
+FurtherState = SelectiveScan | KimiDelta | GatedLinear | ShortConvolution | GatedRecurrence

@@ -60,15 +60,22 @@ def _dots1(fields: Fields, name: str) -> Model:
 # What files of Hunyuan say besides, of how experts are trained and what the class takes for granted.
 _HUNYUAN_SAYS = {
     "use_mixed_mlp_moe", "norm_type", "use_rotary_pos_emb", "group_limited_greedy", "moe_drop_tokens",
+    # the file as it was published: of a classifier and of images that it has not
+    "dense_list", "org_vocab_size", "num_media_embeds", "mask_init_id", "pad_id", "pool_type", "text_start_id",
+    "cla_share_factor", "text_end_id", "im_start_id", "im_end_id", "im_newline_id", "video_start_id", "video_end_id",
 }  # fmt: skip
+_HUNYUAN_IMAGES = ("vit_", "anyres_")
 
 
 def _hunyuan_moe(fields: Fields, name: str) -> Model:
     """Hunyuan A13B: one shared block as wide as an expert, norms of queries and keys."""
-    fields.seen |= _HUNYUAN_SAYS
+    fields.seen |= _HUNYUAN_SAYS | {field for field in fields.config if field.startswith(_HUNYUAN_IMAGES)}
+    fields.must_equal("vit_type", None, "a file with a vision tower is not described")
     for field, only in (("use_mla", False), ("use_cla", False), ("use_qk_norm", True), ("moe_layer_num_skipped", 0)):
         fields.must_equal(field, only, "the transformers class has no other layers")
     if "attention_head_dim" in fields.config:
+        if fields.config.get("head_dim") is None:
+            fields.config = {**fields.config, "head_dim": fields.count("attention_head_dim")}
         fields.must_equal("attention_head_dim", fields.get("head_dim"), "it is a second name of head_dim")
     bias, expert = fields.flag("attention_bias"), gated_mlp(fields)
     for field, only in (("moe_intermediate_size", expert.intermediate), ("num_shared_expert", 1)):

@@ -76,8 +76,11 @@ def _mamba2(fields: Fields, name: str) -> Model:
     Source:  Dao, Gu, Transformers are SSMs, 2024, arXiv:2405.21060, appendix D.4
     """
     fields.seen |= {"layer_types", "hidden_act", "rms_norm", "norm_before_gate", "conv_bias", "intermediate_size"}
-    heads, width, hidden = fields.count("num_heads"), fields.count("head_dim"), fields.count("hidden_size")
+    width, hidden = fields.count("head_dim"), fields.count("hidden_size")
     expanded = fields.count("expand") * hidden
+    if "num_heads" not in fields.config and expanded % width == 0:  # as flash-linear-attention writes it
+        fields.config = {**fields.config, "num_heads": expanded // width}
+    heads = fields.count("num_heads")
     if heads * width != expanded:
         raise ValueError(f"num_heads * head_dim = {heads * width:,} must be expand * hidden_size = {expanded:,}")
     state = StateSpace(

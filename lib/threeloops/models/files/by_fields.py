@@ -1,0 +1,66 @@
+"""Configs of a type that is known to nobody, whose code ships with the checkpoint: read as Llama where every field that
+a count needs has Llama's name, and nothing speaks of other layers. What is read so says so.
+
+>>> own = {"model_type": "kite", "auto_map": {}, "architectures": ["KiteForCausalLM"], "hidden_act": "silu"}
+>>> own |= {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4}
+>>> read_by_its_fields(own | {"vocab_size": 1000})[1]
+"model_type='kite' is not known, and its code was not seen: read as a Llama, whose fields it has"
+>>> read_by_its_fields(own | {"vocab_size": 1000, "num_experts": 8})
+
+Source: LlamaConfig of Hugging Face transformers 5.23.0 (names and what is taken where nothing is said),
+        https://github.com/huggingface/transformers
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, OUTSIDE_THE_DECODER, may_build
+
+_NEEDED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+_LLAMA = (*_NEEDED, "num_key_value_heads", "head_dim", "max_position_embeddings", "tie_word_embeddings", "hidden_act")
+_LLAMA += ("attention_bias", "mlp_bias")
+_KEPT = ("_name_or_path", "quantization_config", "compression_config", "quantization")
+# What speaks of layers that a Llama has not, unless it is about images or sound.
+_OTHER_LAYERS = re.compile(
+    r"expert|moe|lora|latent|mamba|ssm|state|conv|linear_attn|recurren|sparse|index|cross|shared|memory|routing"
+    r"|attn_type|layer_types|layers_block_type|per_layer|hybrid|rnn|kernel|mod_"
+)
+_BESIDE = re.compile(r"^(?:mm_|vision|image|video|visual|audio|speech|use_mm_)")
+_HEADS = ("ForCausalLM", "ForConditionalGeneration")
+_MOST = 6  # names of fields that are printed
+
+
+def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str] | None:
+    """The config under Llama's type, and what was assumed for it; None where it is of another kind, or where its type
+    may be one that transformers knows, as files without code of their own are.
+    """
+    named = config.get("architectures")
+    head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
+    if "auto_map" not in config or not head.endswith(_HEADS):
+        return None
+    if any(type(config.get(name)) is not int for name in _NEEDED) or config.get("hidden_act", "silu") not in (
+        "silu",
+        "swish",
+    ):
+        return None
+    known = {*_LLAMA, *_KEPT, "auto_map", "model_type", "architectures", "bias"}
+    others = [
+        name
+        for name, value in config.items()
+        if name not in known | CHANGES_NO_COUNT | OUTSIDE_THE_DECODER
+        and not name.endswith(NUMBERS_OF_TOKENS)
+        and not name.startswith("_")
+        and may_build(value)
+    ]
+    if any(_OTHER_LAYERS.search(name) and not _BESIDE.search(name) for name in others):
+        return None
+    kept = {name: config[name] for name in (*_LLAMA, *_KEPT) if config.get(name) is not None}
+    if isinstance(config.get("bias"), bool):
+        kept.setdefault("attention_bias", config["bias"])
+    passed = [name for name in others if not _BESIDE.search(name)]
+    said = f"model_type={config['model_type']!r} is not known, and its code was not seen: read as a Llama, whose"
+    said += " fields it has"
+    if passed:
+        said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)
+    return {**kept, "model_type": "llama"}, said
