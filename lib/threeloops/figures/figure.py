@@ -53,9 +53,9 @@ class Figure:
     @property
     def live_narrow_body(self) -> dict[str, Any] | None:
         """The same for a chart that stays while it takes new rows, as an explorer's does: a plan's rows are its
-        places, which another width moves.
+        places, which another width moves, so that only one that is drawn anew has this form.
         """
-        return self._narrow(self.body)
+        return self._narrow(self.body) if self.slim is None else dict(self.slim)
 
     def _narrow(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
         if not self.narrow_px or narrow.is_plan(self.body):
@@ -79,7 +79,7 @@ class Figure:
         fitted = {"type": "pad", "resize": True}  # new rows may bring longer labels
         about = {"$schema": SCHEMA, "autosize": fitted, "config": {**look.config(), "background": "transparent"}}
         body = _named(self.body, parts)
-        slim = self._narrow(body)
+        slim = self._narrow(body) if self.slim is None else _named(self.slim, parts)
         parts.chart.update(about, **({"usermeta": {"narrow": slim}} if slim else {}), **body)
         return parts
 

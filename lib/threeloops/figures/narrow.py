@@ -5,10 +5,12 @@ A plan, whose places are pixels and whose boxes have words in them, has no such 
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 NEAR = 10  # pixels before the right edge where its words stand
-PLOT = 345  # pixels; beside it stand the labels of an axis
+PLOT = 322  # pixels; beside it stand the labels of an axis
+ABREAST = 2  # names of a legend for which a phone always has room, one beside the other
 OF_MARKS = ("mark", "data", "transform")  # what has a width that is no plot's
 BELOW = {"hconcat": "vconcat"}
 
@@ -44,9 +46,11 @@ def narrowed(node: Any, widest: int = PLOT) -> Any:
     """The same views, none wider than that.
 
     >>> narrowed({"hconcat": [{"width": 400}, {"width": 190, "mark": {"type": "bar", "width": 400}}]})
-    {'vconcat': [{'width': 345}, {'width': 190, 'mark': {'type': 'bar', 'width': 400}}]}
+    {'vconcat': [{'width': 322}, {'width': 190, 'mark': {'type': 'bar', 'width': 400}}]}
     >>> narrowed({"width": 550, "encoding": {"x": {"value": 550}}})  # the right edge
-    {'width': 345, 'encoding': {'x': {'value': 345}}}
+    {'width': 322, 'encoding': {'x': {'value': 322}}}
+    >>> narrowed({"legend": {"columns": 3, "labelLimit": 220}})
+    {'legend': {'columns': 2, 'labelLimit': 220}}
     """
     if isinstance(node, list | tuple):
         return [narrowed(one, widest) for one in node]
@@ -55,10 +59,28 @@ def narrowed(node: Any, widest: int = PLOT) -> Any:
     made = {BELOW.get(key, key): value if key in OF_MARKS else narrowed(value, widest) for key, value in node.items()}
     if "concat" in node:
         made["columns"] = 1
+    legend = made.get("legend")
+    if isinstance(legend, Mapping) and legend.get("columns", 0) > ABREAST:  # its names take two lines
+        made["legend"] = {**legend, "columns": ceil(legend["columns"] / 2)}
     width = node.get("width")
     if isinstance(width, int | float) and width > widest:
         made = {**_moved(made, width, widest), "width": widest}
-    return made
+    # two legends, one beside the other
+    return stacked(made) if "shape" in node.get("resolve", {}).get("scale", {}) else made
+
+
+def stacked(node: Any) -> Any:
+    """A view whose legends stand one name below the other: side by side they would be wider than its plot.
+
+    >>> stacked({"color": {"legend": {"orient": "top", "columns": 3}}, "x": {"legend": None}})
+    {'color': {'legend': {'orient': 'top', 'columns': 1}}, 'x': {'legend': None}}
+    """
+    if isinstance(node, Mapping):
+        return {
+            key: {**value, "columns": 1} if key == "legend" and isinstance(value, Mapping) else stacked(value)
+            for key, value in node.items()
+        }
+    return [stacked(one) for one in node] if isinstance(node, list | tuple) else node
 
 
 def _at(place: Any, edge: float) -> bool:

@@ -170,13 +170,20 @@ function formed({ usermeta, ...wide }, slim) {
   return slim && usermeta ? { $schema, autosize, config, ...usermeta.narrow } : wide;
 }
 
+// The names of the rows that a form draws: a form that is drawn anew has rows of its own.
+function namesIn(form) {
+  const found = new Set();
+  JSON.stringify(form, (key, value) => (key === "data" && value?.name && found.add(value.name), value));
+  return found;
+}
+
 // A chart without its numbers: the places of ticks and the slopes of words follow the ends of its axes.
 const built = (chart) => JSON.stringify(chart && JSON.parse(chart), (name, value) => (name === "values" ? [] : typeof value === "number" ? 0 : value));
 
 // Draws one state after the other; of those that come while it draws, only the last.
 function drawing(place, library, drew, rested) {
   const isNarrow = () => place.clientWidth < NARROW;
-  let drawn = "", rows = {}, result, next, busy = false, last, slim, holding = false, ghost;
+  let drawn = "", rows = {}, result, next, busy = false, last, slim, holding = false, ghost, named;
 
   const draw = async (now) => {
     const { chart, rows: data, signals, alt } = now;
@@ -185,17 +192,19 @@ function drawing(place, library, drew, rested) {
     if ((chart !== drawn && !stays) || slim !== isNarrow()) {
       slim = isNarrow();
       const embed = await library();
-      const datasets = Object.fromEntries(Object.entries(data).map(([name, text]) => [name, JSON.parse(text)]));
+      const form = formed(JSON.parse(chart), slim);
+      named = namesIn(form);
+      const datasets = Object.fromEntries(Object.entries(data).filter(([name]) => named.has(name)).map(([name, text]) => [name, JSON.parse(text)]));
       const params = Object.entries(signals).map(([name, value]) => ({ name, value }));
       const fresh = make("div");
       const old = result;
-      result = await embed(fresh, { ...formed(JSON.parse(chart), slim), datasets, params }, { renderer: "svg", actions: false, theme: null });
+      result = await embed(fresh, { ...form, datasets, params }, { renderer: "svg", actions: false, theme: null });
       place.replaceChildren(fresh);
       old?.finalize();
       drawn = chart;
     } else {
       for (const [name, value] of Object.entries(signals)) if (!holding || !name.startsWith("end")) result.view.signal(name, value);
-      for (const [name, text] of Object.entries(data)) if (rows[name] !== text) result.view.data(name, JSON.parse(text));
+      for (const [name, text] of Object.entries(data)) if (named.has(name) && rows[name] !== text) result.view.data(name, JSON.parse(text));
       await result.view.resize().runAsync();
     }
     rows = data;

@@ -100,7 +100,7 @@ def lanes(
     body = {"width": look.PLOT_WIDTH - MARGIN, "height": BAND * len(names), "layer": layers}
     # a legend of colours and one of shapes stand apart: they say different things
     body["resolve"] = {"scale": {"color": "independent", "shape": "independent"}}
-    return Figure(title=title, caption=caption, alt=alt, body=body, narrow_px=320)
+    return Figure(title=title, caption=caption, alt=alt, body=body, narrow_px=306)
 
 
 def _bands(names: Sequence[str]) -> dict[str, Any]:

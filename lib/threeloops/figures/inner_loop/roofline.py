@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from threeloops import checks
-from threeloops.figures import labels, look
+from threeloops.figures import look
 from threeloops.figures.figure import Figure
 from threeloops.figures.inner_loop import roofline_names, roofline_scale
 from threeloops.figures.inner_loop.roofline_scale import INTENSITIES, Place, Scale, axis, data
@@ -30,6 +30,7 @@ from threeloops.operations import roofline as model
 from threeloops.units import fmt, fmt_si
 
 HEADROOM = 2.5  # from the highest roof to the top of the chart, at least
+SLIM = 345  # pixels of the plot on a phone
 # of points bound by a level of memory that is named
 LEVEL_COLOURS, LEVEL_SHAPES = (look.PINK, look.INK), ("diamond", "cross")
 
@@ -150,12 +151,28 @@ def roofline(
     # every point, every slope's foot
     rates = [rate for _, rate in (*(point.place for point in points), *measured)]
     rates += [INTENSITIES[0] * rate for rate in memories.values()]
-    scale = Scale(top=10.0**top, decades=top - math.floor(math.log10(min(rates))))
+    decades = top - math.floor(math.log10(min(rates)))
     feeds = {name: more.get(pairs.get(name, ""), memory_bytes_per_s) for name in roofs}
     tops = {
         name: next((roofs[roof] for roof, slope in pairs.items() if slope == name), next(iter(roofs.values())))
         for name in more
     }
+    scales = (Scale(top=10.0**top, decades=decades, width=width) for width in (look.PLOT_WIDTH, SLIM))
+    body, slim = (_body(points, roofs, feeds, memories, tops, measured, scale) for scale in scales)
+    alt = _alt(points, roofs, feeds, memories, measured)
+    return Figure(title=title, caption=caption, alt=alt, body=body, slim=slim)
+
+
+def _body(
+    points: Sequence[Point],
+    roofs: Mapping[str, float],
+    feeds: Mapping[str, float],
+    memories: Mapping[str, float],
+    tops: Mapping[str, float],
+    measured: Sequence[Place],
+    scale: Scale,
+) -> dict[str, Any]:
+    """The view on that scale: names stand where they have room there."""
     places = [point.place for point in points]
     signs = roofline_names.signs(roofs, feeds, places, scale)
     names: dict[str, roofline_names.Along] = {}
@@ -163,67 +180,27 @@ def roofline(
         written = [box for found in names.values() for box in found.boxes]
         names[name] = roofline_names.along(name, rate, tops.get(name, max(roofs.values())), places, scale, written)
     corners = {name: roofline_scale.corners(peak, feeds[name], scale) for name, peak in roofs.items()}
-    feet = {name: roofline_scale.foot(rate, tops[name], scale) for name, rate in more.items()}
+    feet = {name: roofline_scale.foot(memories[name], peak, scale) for name, peak in tops.items()}
     lines = [scale.line(*pair) for bends in [*corners.values(), *feet.values()] for pair in itertools.pairwise(bends)]
     taken = [*(sign.box for sign in signs.values()), *(box for found in names.values() for box in found.boxes)]
-    return Figure(
-        title=title,
-        caption=caption,
-        alt=_alt(points, roofs, feeds, memories, measured),
-        narrow_px=380,  # below which names, whose places are reckoned for the full width, would meet
-        body={
-            "width": look.PLOT_WIDTH,
-            "height": look.PLOT_HEIGHT,
-            "encoding": {
-                "x": axis("x", "arithmetic intensity (FLOP/B)", INTENSITIES, form=",~r"),
-                "y": axis("y", "rate (FLOP/s)", (scale.bottom, scale.top), form="~s"),
-            },
-            "layer": [
-                *(roofline_scale.roof(corners[name], dashed=index > 0) for index, name in enumerate(roofs)),
-                *(roofline_scale.dashed_slope(ends) for ends in feet.values()),
-                *(layer for sign in signs.values() for layer in roofline_names.sign_layers(sign, scale)),
-                *(layer for found in names.values() for layer in roofline_names.along_layers(found, scale)),
-                *([_dots(measured)] if measured else []),
-                *_names(points, scale, taken, lines),
-                *([_marks(points)] if points else []),
-            ],
+    named = [(point.name, point.place) for point in points]
+    return {
+        "width": scale.width,
+        "height": look.PLOT_HEIGHT,
+        "encoding": {
+            "x": axis("x", "arithmetic intensity (FLOP/B)", INTENSITIES, form=",~r"),
+            "y": axis("y", "rate (FLOP/s)", (scale.bottom, scale.top), form="~s"),
         },
-    )
-
-
-def _names(
-    points: Sequence[Point], scale: Scale, taken: Sequence[labels.Box], lines: Sequence[labels.Line]
-) -> list[dict[str, Any]]:
-    """Every name where it covers nothing, with a thin line to it from its point."""
-    ordered = sorted(points, key=lambda point: (scale.y(point.flops_per_s), point.arithmetic_intensity))
-    spots = labels.beside(
-        [scale.mark(point.place, point.name) for point in ordered],
-        width=look.PLOT_WIDTH,
-        height=look.PLOT_HEIGHT,
-        taken=taken,
-        lines=lines,
-    )
-    rows: list[dict[str, Any]] = [
-        {
-            "x": point.arithmetic_intensity,
-            "y": point.flops_per_s,
-            "row": scale.rate(spot.row),
-            "name": point.name,
-            "away": spot.side,
-        }
-        for point, spot in zip(ordered, spots, strict=True)
-    ]
-    leader = {"type": "rule", "color": look.GREY, "strokeWidth": 0.7, "aria": False}
-    layers: list[dict[str, Any]] = (
-        [{"data": data(rows), "mark": leader, "encoding": {"y2": {"field": "row"}}}] if rows else []
-    )
-    for side, align in ((1, "left"), (-1, "right")):
-        here = [row for row in rows if row["away"] == side]
-        text = {"type": "text", "align": align, "baseline": "middle", "dx": side * labels.GAP, "aria": False}
-        halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
-        place = {"y": {"field": "row", "type": "quantitative"}, "text": {"field": "name"}}
-        layers += [{"data": data(here), "mark": mark, "encoding": place} for mark in (halo, text) if here]
-    return layers
+        "layer": [
+            *(roofline_scale.roof(corners[name], dashed=index > 0) for index, name in enumerate(roofs)),
+            *(roofline_scale.dashed_slope(ends) for ends in feet.values()),
+            *(layer for sign in signs.values() for layer in roofline_names.sign_layers(sign, scale)),
+            *(layer for found in names.values() for layer in roofline_names.along_layers(found, scale)),
+            *([_dots(measured)] if measured else []),
+            *roofline_names.point_layers(named, scale, taken, lines),
+            *([_marks(points)] if points else []),
+        ],
+    }
 
 
 def _key(points: Sequence[Point]) -> dict[str, tuple[str, str]]:

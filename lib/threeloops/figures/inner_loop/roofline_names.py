@@ -1,4 +1,5 @@
-"""The names of a roofline chart's lines: each roof's at its right end, each slope's along it, clear of the points.
+"""The names of a roofline chart: each roof's at its right end, each slope's along it, clear of
+the points, and those of the points, clear of them all.
 
 >>> scale = Scale(top=1e16, decades=5)
 >>> [sign.words for sign in signs({"bf16": 989.4e12}, {"bf16": 3.35e12}, [], scale).values()]
@@ -41,7 +42,7 @@ def signs(
     for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
         short, line = f"{name} {fmt_si(peak, 'FLOP/s')}", scale.y(peak)
         ridge = model.ridge_point(peak_flops_per_s=peak, memory_bytes_per_s=feeds[name])
-        above = _box(f"{short}, ridge point {ridge:,.0f} FLOP/B" if name == first else short, line - 11)
+        above = _box(f"{short}, ridge point {ridge:,.0f} FLOP/B" if name == first else short, line - 11, scale.width)
         free = not any(above.top < other < line for other in lines) and not any(
             above.meets(sign.box) for sign in found.values()
         )
@@ -50,17 +51,17 @@ def signs(
                 words=f"{short}, ridge point {ridge:,.0f} FLOP/B" if name == first else short, box=above, inside=False
             )
             continue
-        right = float(look.PLOT_WIDTH)
+        right = float(scale.width)
         while (
             any(_box(short, line, right).meets(box) for box in [*marks, *(sign.box for sign in found.values())])
-            and right > look.PLOT_WIDTH / 2
+            and right > scale.width / 2
         ):
             right -= 10
         found[name] = Sign(words=short, box=_box(short, line, right), inside=True)
     return found
 
 
-def _box(words: str, middle: float, right: float = look.PLOT_WIDTH) -> labels.Box:
+def _box(words: str, middle: float, right: float) -> labels.Box:
     """The box of a line of text that ends at `right`."""
     return labels.Box(left=right - labels.LETTER * len(words), top=middle - 7, right=right, bottom=middle + 7)
 
@@ -149,3 +150,32 @@ def along_layers(found: Along, scale: Scale) -> list[dict[str, Any]]:
     halo = {**mark, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
     row = data([{"x": foot, "y": foot * found.bytes_per_s, "text": found.words}])
     return [{"data": row, "mark": drawn, "encoding": {"text": {"field": "text"}}} for drawn in (halo, mark)]
+
+
+def point_layers(
+    points: Sequence[tuple[str, Place]], scale: Scale, taken: Sequence[labels.Box], lines: Sequence[labels.Line]
+) -> list[dict[str, Any]]:
+    """Every point's name where it covers nothing, with a thin line to it from its point."""
+    ordered = sorted(points, key=lambda point: (scale.y(point[1][1]), point[1][0]))
+    spots = labels.beside(
+        [scale.mark(place, name) for name, place in ordered],
+        width=scale.width,
+        height=look.PLOT_HEIGHT,
+        taken=taken,
+        lines=lines,
+    )
+    rows: list[dict[str, Any]] = [
+        {"x": intensity, "y": rate, "row": scale.rate(spot.row), "name": name, "away": spot.side}
+        for (name, (intensity, rate)), spot in zip(ordered, spots, strict=True)
+    ]
+    leader = {"type": "rule", "color": look.GREY, "strokeWidth": 0.7, "aria": False}
+    layers: list[dict[str, Any]] = (
+        [{"data": data(rows), "mark": leader, "encoding": {"y2": {"field": "row"}}}] if rows else []
+    )
+    for side, align in ((1, "left"), (-1, "right")):
+        here = [row for row in rows if row["away"] == side]
+        text = {"type": "text", "align": align, "baseline": "middle", "dx": side * labels.GAP, "aria": False}
+        halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
+        place = {"y": {"field": "row", "type": "quantitative"}, "text": {"field": "name"}}
+        layers += [{"data": data(here), "mark": mark, "encoding": place} for mark in (halo, text) if here]
+    return layers

@@ -24,6 +24,7 @@ class Scale:
 
     top: float
     decades: int
+    width: int = look.PLOT_WIDTH
 
     @property
     def bottom(self) -> float:
@@ -31,7 +32,7 @@ class Scale:
 
     def x(self, intensity: float) -> float:
         low, high = INTENSITIES
-        return look.PLOT_WIDTH * math.log(intensity / low) / math.log(high / low)
+        return self.width * math.log(intensity / low) / math.log(high / low)
 
     def y(self, flops_per_s: float) -> float:
         return look.PLOT_HEIGHT * math.log10(self.top / flops_per_s) / self.decades
@@ -44,13 +45,13 @@ class Scale:
 
     def intensity(self, x: float) -> float:
         low, high = INTENSITIES
-        return float(low * (high / low) ** (x / look.PLOT_WIDTH))
+        return float(low * (high / low) ** (x / self.width))
 
     @property
     def slant(self) -> float:
         """Radians between a slope and the ground: as many decades up as sideways."""
         low, high = INTENSITIES
-        return math.atan2(look.PLOT_HEIGHT / self.decades, look.PLOT_WIDTH / math.log10(high / low))
+        return math.atan2(look.PLOT_HEIGHT / self.decades, self.width / math.log10(high / low))
 
     def rate(self, y: float) -> float:
         return float(self.top / 10 ** (self.decades * y / look.PLOT_HEIGHT))

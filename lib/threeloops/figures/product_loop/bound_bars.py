@@ -78,7 +78,7 @@ def bound_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: str
         title=title,
         caption=caption,
         alt=f"{what} by bound. {told}",
-        narrow_px=290,  # beside the names of the bounds
+        narrow_px=254,  # beside the names of the bounds
         body={
             "data": {"values": values},
             "facet": {

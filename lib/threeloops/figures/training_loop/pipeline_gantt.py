@@ -77,15 +77,16 @@ def panel(runs: Mapping[str, Run], *, title: str, caption: str, unit_s: float = 
     }
     lowest = list(runs)[-1]
 
-    def drawn(width: int) -> dict[str, Any]:
+    def drawn(**form: int) -> dict[str, Any]:
         views = [
-            {"title": {"text": key, "fontSize": look.TEXT}, **_view(run, **shared, last=key == lowest, width=width)}
+            {"title": {"text": key, "fontSize": look.TEXT}, **_view(run, **{**shared, **form}, last=key == lowest)}
             for key, run in runs.items()
         ]
         return {"vconcat": views, "spacing": 10}
 
     alt = " ".join(f"{key}: {words(run, unit_s=unit_s, unit=unit)}" for key, run in runs.items())
-    return Figure(title=title, caption=caption, alt=alt, body=drawn(WIDTH), slim=drawn(narrow.PLOT), narrow_px=0)
+    slim = drawn(width=narrow.PLOT, band=BAND)  # whose letters are not smaller
+    return Figure(title=title, caption=caption, alt=alt, body=drawn(), slim=slim, narrow_px=0)
 
 
 def words(run: Run, *, unit_s: float = 1, unit: str = "") -> str:

@@ -63,7 +63,7 @@ def scaling_curve(real: Curve, perfect: Curve, *, here: tuple[int, float], title
         title=title,
         caption=caption,
         alt=_alt(real, perfect, here),
-        narrow_px=320,  # beside the names of the curves
+        narrow_px=306,  # beside the names of the curves
         body={
             "width": look.PLOT_WIDTH - NAMES,
             "height": HEIGHT,

@@ -31,7 +31,7 @@ KINDS = {
     "weights gathered for a moment": "#9ecae8",
 }
 COLUMNS = 2
-WIDTH, HEIGHT = 250, 200  # of one GPU's map, in pixels
+WIDTH, SLIM, HEIGHT = 250, 155, 200  # of one GPU's map, in pixels; how wide it is on a phone
 LEFT, HEAD, GAP = 46, 26, 12  # for letters and heights, for the GPU's name, and between maps
 LETTER_ROOM = 11  # a slot lower than this has no room for its letter
 
@@ -60,17 +60,28 @@ def sharding_map(
     stands above each map.
     """
     checks.positive(**{f"slots[{kind}]": height for kind, height in slots.items()})
+    for kind in slots:
+        checks.one_of(KINDS, kind=kind)
+    body, slim = (
+        _maps(pieces, slots, names, map_px=across, in_a_line=many) for across, many in ((WIDTH, 3), (SLIM, 2))
+    )
+    return Figure(title=title, caption=caption, alt=alt, body=body, slim=slim)
+
+
+def _maps(
+    pieces: Sequence[Piece], slots: Mapping[str, float], names: Sequence[str], *, map_px: int, in_a_line: int
+) -> dict[str, Any]:
+    """The view with maps of that width, and so many names of kinds in a line."""
     scale, tops, top = HEIGHT / sum(slots.values()), {}, 0.0
     for kind, height in slots.items():
-        checks.one_of(KINDS, kind=kind)
         tops[kind] = top
         top += height * scale
     rows = -(-len(names) // COLUMNS)
-    width, height = COLUMNS * (LEFT + WIDTH) + GAP // 2, rows * (HEAD + HEIGHT + GAP)
-    drawn = [_drawn(piece, tops, scale) for piece in pieces]
-    corners = [_corner(gpu) for gpu in range(len(names))]
+    width, height = COLUMNS * (LEFT + map_px) + GAP // 2, rows * (HEAD + HEIGHT + GAP)
+    drawn = [_drawn(piece, tops, scale, map_px) for piece in pieces]
+    corners = [_corner(gpu, map_px) for gpu in range(len(names))]
     frames = [
-        {"x": x, "x2": x + WIDTH, "y": y + tops[kind], "y2": y + tops[kind] + slots[kind] * scale}
+        {"x": x, "x2": x + map_px, "y": y + tops[kind], "y2": y + tops[kind] + slots[kind] * scale}
         for x, y in corners
         for kind in slots
     ]
@@ -99,59 +110,54 @@ def sharding_map(
         "field": "kind",
         "type": "nominal",
         "scale": {"domain": list(KINDS), "range": list(KINDS.values())},
-        "legend": {"columns": 3, "labelLimit": 300},
+        "legend": {"columns": in_a_line, "labelLimit": 300},
     }
-    return Figure(
-        title=title,
-        caption=caption,
-        alt=alt,
-        body={
-            "width": width,
-            "height": height,
-            "layer": [
-                {
-                    "data": {"values": frames},
-                    "mark": {"type": "rect", "fill": None, "stroke": look.RULE, "aria": False},
-                    "encoding": spread,
+    return {
+        "width": width,
+        "height": height,
+        "layer": [
+            {
+                "data": {"values": frames},
+                "mark": {"type": "rect", "fill": None, "stroke": look.RULE, "aria": False},
+                "encoding": spread,
+            },
+            {
+                "data": {"values": drawn},
+                "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.6},
+                "encoding": {
+                    **spread,
+                    "fill": colour,
+                    "description": {"field": "words"},
+                    "tooltip": {"field": "words"},
                 },
-                {
-                    "data": {"values": drawn},
-                    "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.6},
-                    "encoding": {
-                        **spread,
-                        "fill": colour,
-                        "description": {"field": "words"},
-                        "tooltip": {"field": "words"},
-                    },
-                },
-                {
-                    "data": {"values": letters},
-                    "mark": {"type": "text", "align": "right", "baseline": "middle", "aria": False},
-                    "encoding": place,
-                },
-                {
-                    "data": {"values": headings},
-                    "mark": {"type": "text", "align": "left", "fontWeight": "bold", "aria": False},
-                    "encoding": place,
-                },
-            ],
-        },
-    )
+            },
+            {
+                "data": {"values": letters},
+                "mark": {"type": "text", "align": "right", "baseline": "middle", "aria": False},
+                "encoding": place,
+            },
+            {
+                "data": {"values": headings},
+                "mark": {"type": "text", "align": "left", "fontWeight": "bold", "aria": False},
+                "encoding": place,
+            },
+        ],
+    }
 
 
-def _corner(gpu: int) -> tuple[float, float]:
+def _corner(gpu: int, map_px: int) -> tuple[float, float]:
     """Upper left corner of a GPU's map."""
     row, column = divmod(gpu, COLUMNS)
-    return LEFT + column * (WIDTH + LEFT), HEAD + row * (HEAD + HEIGHT + GAP)
+    return LEFT + column * (map_px + LEFT), HEAD + row * (HEAD + HEIGHT + GAP)
 
 
-def _drawn(piece: Piece, tops: Mapping[str, float], scale: float) -> dict[str, Any]:
-    x, y = _corner(piece.gpu)
+def _drawn(piece: Piece, tops: Mapping[str, float], scale: float, map_px: int) -> dict[str, Any]:
+    x, y = _corner(piece.gpu, map_px)
     # what is gathered stands in the row of the weights
     y += tops["weights" if piece.kind not in tops else piece.kind]
     return {
-        "x": x + piece.left * WIDTH,
-        "x2": x + piece.right * WIDTH,
+        "x": x + piece.left * map_px,
+        "x2": x + piece.right * map_px,
         "y": y,
         "y2": y + piece.height * scale,
         "kind": piece.kind,

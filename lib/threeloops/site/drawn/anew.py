@@ -12,14 +12,14 @@ import hashlib
 import io
 import multiprocessing
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from math import ceil
 from textwrap import wrap
 from typing import Any
 
-from threeloops.figures import look, still
+from threeloops.figures import look, narrow, still
 from threeloops.figures.figure import SCHEMA, Figure
 from threeloops.site import explorers
 from threeloops.site.drawn.letters import held
@@ -109,19 +109,5 @@ def _drawn(figure: Figure) -> str:
     if body is None:
         return ""
     title = {"text": wrap(figure.title, TITLE_LINE), "subtitle": wrap(figure.caption, CAPTION_LINE), "frame": "bounds"}
-    spec = {"$schema": SCHEMA, "config": look.config(), **_stacked(body), "title": title}
+    spec = {"$schema": SCHEMA, "config": look.config(), **narrow.stacked(body), "title": title}
     return held(still.svg(spec))
-
-
-def _stacked(node: Any) -> Any:
-    """A view whose legends stand one name below the other: side by side they would be wider than its plot.
-
-    >>> _stacked({"color": {"legend": {"orient": "top", "columns": 3}}, "x": {"legend": None}})
-    {'color': {'legend': {'orient': 'top', 'columns': 1}}, 'x': {'legend': None}}
-    """
-    if isinstance(node, Mapping):
-        return {
-            key: {**value, "columns": 1} if key == "legend" and isinstance(value, Mapping) else _stacked(value)
-            for key, value in node.items()
-        }
-    return [_stacked(one) for one in node] if isinstance(node, list | tuple) else node

@@ -5,7 +5,7 @@ Step 4 of 11, time 4: the network does gather 2; the device does backward 3. Who
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threeloops import checks
 from threeloops.figures.overlap_rows import Busy, overlap_rows
@@ -18,7 +18,7 @@ LAYERS = (2, 3, 4, 5)
 GATHERS = {"a quarter of a forward pass": 0.25, "a half": 0.5, "as long": 1.0, "twice as long": 2.0}
 AHEAD = {"none: when it is needed": 0, "one layer ahead": 1, "two layers ahead": 2}
 AFTER = {"free the weights again": False, "keep them until backward": True}
-WIDTH = 515  # pixels of the step: with the names of the rows, a column of the page
+WIDTH, SLIM = 515, 298  # pixels of the step: with the names of the rows, a column of the page, and of a phone
 COLUMNS = ("layer", "now", "its weights are whole for")
 
 
@@ -76,18 +76,22 @@ def view(state: State) -> View:
     rows = ("network", "computing", *(f"layer {layer}" for layer in range(1, state.layers + 1)))
     shown = [*busy(done.work, now_s, letters=True), *kept] or busy(done.work[:1], times[1], letters=True)
     waits = fmt_percent(done.waits_s / done.finished_s)
-    figure = overlap_rows(
-        shown,
-        title=f"The device waits for {waits} of the step; at most {counted(done.most_whole, 'layer')} whole",
-        caption=(
-            f"Up to time {now_s:g}. G and S: gather and scatter, {state.gather_s:g} each; F and B: forward, 1, and"
-            " backward, 2. A frame: that layer's weights take their whole place."
-        ),
-        unit="",
-        rows=rows,
-        until_s=done.finished_s,
-        width=WIDTH,
+    wide, slim = (
+        overlap_rows(
+            shown,
+            title=f"The device waits for {waits} of the step; at most {counted(done.most_whole, 'layer')} whole",
+            caption=(
+                f"Up to time {now_s:g}. G and S: gather and scatter, {state.gather_s:g} each; F and B: forward, 1, and"
+                " backward, 2. A frame: that layer's weights take their whole place."
+            ),
+            unit="",
+            rows=rows,
+            until_s=done.finished_s,
+            width=width,
+        )
+        for width in (WIDTH, SLIM)
     )
+    figure = replace(wide, slim=slim.body)
     said = "; ".join(
         f"the {place} does {_doing(done, now_s, network)}" for place, network in (("network", True), ("device", False))
     )

@@ -5,7 +5,8 @@ Step 1 of 17: every rank gathers the weights of layer 1. It keeps 4 bytes a para
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from threeloops import checks
 from threeloops.figures.boxes import Box, boxes
@@ -34,8 +35,19 @@ SAYS = {
     "update": "each rank updates the weights whose optimiser state it keeps",
     "end": "the step is over; gradients are freed",
 }
-NAME, BLOCK, GAP, APART = 58, 36, 5, 16  # pixels: of a layer's name, of a kind, between kinds, between ranks
 ROW, HEAD = 40, 40  # pixels: of a layer, of the lines above and below
+
+
+class Across(NamedTuple):
+    """Pixels: of a layer's name, of a kind, between kinds, between ranks."""
+
+    name: int
+    block: int
+    gap: int
+    apart: int
+
+
+WIDE, SLIM = Across(58, 36, 5, 16), Across(50, 25, 3, 7)  # the second for a phone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,44 +96,53 @@ def view(state: State) -> View:
 
 
 def _figure(state: State, done: PlayedRanks, now: Moment) -> Figure:
+    so_far = max(done.held_bytes(moment, 0) for moment in done.moments[: state.step + 1])
+    way = "Plain data parallelism" if state.stage == 0 else f"ZeRO stage {state.stage}"
+    rows = (zip(COLUMNS, _row(done, now, rank), strict=True) for rank in range(state.ranks))
+    told = ". ".join(", ".join(f"{name} {cell}" for name, cell in row) for row in rows)
+    wide, slim = (
+        boxes(
+            _plan(state, done, now, across),
+            title=f"{way}, step {state.step} of {len(done.moments) - 1}: up to {so_far:.3g} bytes a parameter so far",
+            caption=(
+                f"{counted(state.ranks, 'rank')}, {counted(state.layers, 'layer')}, {state.ranks} shards of each."
+                " W: weights, G: gradients, O: optimiser, six times a W; P: all weights. Low: not summed, or old."
+            ),
+            alt=f"{way}, after {SAYS[now.what].format(now.layer)}. {told}.",
+        )
+        for across in (WIDE, SLIM)
+    )
+    return replace(wide, slim=slim.body)
+
+
+def _plan(state: State, done: PlayedRanks, now: Moment, across: Across) -> list[Box]:
+    """The layers' names, and for every rank what it keeps of each, with two lines of numbers."""
     plan = []
     for layer in range(1, state.layers + 1):
         kind = "frame" if layer == now.layer else "off"
         y = HEAD + (layer - 1) * ROW + 2
-        plan.append(Box(x=0, y=y, width=NAME, height=ROW - 8, kind=kind, text=f"layer {layer}"))
-    wide = 3 * BLOCK + 2 * GAP
+        plan.append(Box(x=0, y=y, width=across.name, height=ROW - 8, kind=kind, text=f"layer {layer}"))
+    wide = 3 * across.block + 2 * across.gap
     for rank, kept in enumerate(now.kept):
-        left = NAME + APART + rank * (wide + APART)
+        left = across.name + across.apart + rank * (wide + across.apart)
         plan.append(Box(x=left, y=0, width=wide, height=16, kind="bare", text=f"rank {rank}"))
         for place, name in enumerate(KINDS):
-            x = left + place * (BLOCK + GAP)
-            plan.append(Box(x=x, y=18, width=BLOCK, height=16, kind="bare", text=LETTERS[name]))
+            x = left + place * (across.block + across.gap)
+            plan.append(Box(x=x, y=18, width=across.block, height=16, kind="bare", text=LETTERS[name]))
             for row, one in enumerate(kept):
-                plan += _shards(one, name, x, HEAD + row * ROW, state.ranks)
+                plan += _shards(one, name, x, HEAD + row * ROW, state.ranks, across.block)
         y = HEAD + state.layers * ROW + 2
         for line, text in enumerate(
             (f"keeps {done.held_bytes(now, rank):.3g} B", f"sent {done.sent(now, rank):.3g} P")
         ):
             plan.append(Box(x=left, y=y + 17 * line, width=wide, height=16, kind="bare", text=text))
-    so_far = max(done.held_bytes(moment, 0) for moment in done.moments[: state.step + 1])
-    way = "Plain data parallelism" if state.stage == 0 else f"ZeRO stage {state.stage}"
-    rows = (zip(COLUMNS, _row(done, now, rank), strict=True) for rank in range(state.ranks))
-    told = ". ".join(", ".join(f"{name} {cell}" for name, cell in row) for row in rows)
-    return boxes(
-        plan,
-        title=f"{way}, step {state.step} of {len(done.moments) - 1}: up to {so_far:.3g} bytes a parameter so far",
-        caption=(
-            f"{counted(state.ranks, 'rank')}, {counted(state.layers, 'layer')}, {state.ranks} shards of each."
-            " W: weights, G: gradients, O: optimiser, six times a W; P: all weights. Low: not summed, or old."
-        ),
-        alt=f"{way}, after {SAYS[now.what].format(now.layer)}. {told}.",
-    )
+    return plan
 
 
-def _shards(kept: Kept, name: str, x: float, y: float, ranks: int) -> list[Box]:
+def _shards(kept: Kept, name: str, x: float, y: float, ranks: int, block: int) -> list[Box]:
     """A frame for a layer's weights, gradients or optimiser state, with the shards that are kept."""
-    width, height = (BLOCK - 4) / ranks, ROW - 12
-    drawn = [Box(x=x, y=y + 2, width=BLOCK, height=ROW - 8, kind="frame")]
+    width, height = (block - 4) / ranks, ROW - 12
+    drawn = [Box(x=x, y=y + 2, width=block, height=ROW - 8, kind="frame")]
     for shard in sorted(getattr(kept, name)):
         tall = height if _final(kept, name, shard, ranks) else height / 2
         drawn.append(Box(x=x + 2 + shard * width, y=y + 4 + height - tall, width=width, height=tall, kind=KINDS[name]))
