@@ -44,7 +44,7 @@ def engine() -> Figure:
         title="One token passes through the right side; a request stays until its last token",
         caption=(
             "Green: control on the CPU. Blue: work on the accelerator. Orange: memory. A step goes from the scheduler"
-            " down to the sampler, and begins again. A sketch by engine_plan.engine."
+            " down to the sampler, and begins again. A sketch."
         ),
         alt=(
             "Every step goes through scheduler, executor and sampler. A request enters at the API front and the"
@@ -79,7 +79,7 @@ def our_server() -> Figure:
         plan,
         arrows=arrows,
         title="Two threads share one Python: one talks HTTP, one runs steps",
-        caption="The book's server, file by file, in measure/product_loop/server. A sketch by engine_plan.our_server.",
+        caption="The book's server, file by file, in measure/product_loop/server. A sketch.",
         alt=(
             "HTTP and model steps run in two threads of one process. The client's request goes to api_front, which"
             " checks it and submits it to the scheduler; the engine runs a step and puts each token into that request's"

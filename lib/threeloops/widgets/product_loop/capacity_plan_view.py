@@ -91,7 +91,7 @@ def view(state: State) -> View:
         {f"{state.rate}/s, {state.prompt:,} + {state.output:,} tokens, ITL {state.itl_ms} ms": asked},
         what="GPUs",
         title=f"{gpus}: the {NAMES[found.binding]} decides",
-        caption="Llama 3 8B in BF16 on H100, 30 % headroom in the rate; capacity.bounds.",
+        caption="Llama 3 8B in BF16 on H100, 30 % headroom in the rate; computed.",
     )
     numbers = ", ".join(f"{name} {value:.1f}" for name, value in asked.items())
     costs = ", ".join(f"{name} {fmt_seconds(seconds)}" for name, seconds in pieces.items())

@@ -75,7 +75,7 @@ def view(state: State) -> View:
         title=f"{_named(state)}: {ratio:.2f} times as fast",
         caption=(
             f"Decode step of Llama 3 8B on one H100, batch {state.batch}, {CONTEXT:,} tokens each; datasheet rates,"
-            " 8 µs of the host per launch; by product_loop.engine_step."
+            " 8 µs of the host per launch; computed."
         ),
         upto_s=next(end_s for end_s in AXES if end_s >= max(before.total_s, now.total_s)),
         side_by_side=False,
