@@ -232,3 +232,22 @@ def test_the_first_set_takes_the_minutes_that_it_promises() -> None:
     reckoned = words / parts_in_figures.WORDS_A_MINUTE + QUESTION_MINUTES * len(asked)
     assert "about twelve minutes" in source(inside[0])
     assert abs(reckoned - 12) <= 1, f"{reckoned:.1f} minutes"
+
+
+@every_chapter
+def test_a_prediction_is_told_of_two_wrong_numbers(path: Path) -> None:
+    """Near its answer, in a sentence or in what `compare` prints: what is most likely said instead."""
+    inside, poor = cells(path), {}
+    for place, cell in enumerate(inside):
+        if cell["cell_type"] != "code" or not re.search(r"= \.\.\.  # (?!one sentence)", source(cell)):
+            continue
+        found = 0
+        for later in inside[place + 1 : place + 16]:
+            if source(later).startswith("prediction = ...") or (found and source(later).startswith("#")):
+                break
+            printed = [text for output in later.get("outputs", []) for text in output.get("text", [])]
+            found += len(re.findall(r"[Ii]f you said", source(later) if later["cell_type"] == "markdown" else ""))
+            found += sum(line.startswith("If you said") for line in printed)
+        if found < 2:
+            poor[cell["id"]] = found
+    assert not poor
