@@ -185,6 +185,14 @@ from threeloops.drills.engine.spelling import nouns
         ("275 Watt", "W", 275),
         ("60.9 GB (56.7 GiB)", "B", 60.9e9),
         ("6.00 GiB (6.44 GB)", "B", 6 * 2**30),
+        ("**20.88 GB**", "B", 20.88e9),
+        ("`20.88 GB`", "B", 20.88e9),
+        ("20.88 Go", "B", 20.88e9),
+        ("20.880.000.000 B", "B", 20.88e9),
+        ("348 GB s^-1", "B/s", 348e9),
+        ("348 GB·s⁻¹", "B/s", 348e9),
+        ("1:55.4", "s", 115.4),
+        ("1.2 Mio tokens", "token", 1.2e6),
     ],
 )
 def test_answers_are_read_into_base_units(written: object, like: str, value: float) -> None:

@@ -340,6 +340,7 @@ def test_no_drill_gives_its_answer_away_however_wrong_the_guess(drill: Drill) ->
         ("serving-decode-step", 1 / 8, "bits-and-bytes"),
         ("kv-offload-break-even", 8, "bits-and-bytes"),
         ("sensor-bus-share", 1 / 8, "bits-and-bytes"),
+        ("compression-bits-per-weight", 1 / 8, "bits-and-bytes"),
         ("serving-decode-step", 2**20, "prefix"),
         ("serving-decode-step", 2**30 / 1e9, "binary-as-decimal"),
     ],

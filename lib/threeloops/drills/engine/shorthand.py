@@ -104,7 +104,13 @@ _MULTIPLES = {
 _ROOT = re.compile(r"(\d)?\s*(?:√|\bsqrt)\s*(?:(\([\d.+*/ ]+\))|([\d.]+))")
 _DECIMAL_COMMA = re.compile(r"^([+-]?\$?)(?:(\d{1,3}(?:\.\d{3})+),(\d+)|(0),(\d+)|(\d+),(\d{1,2}|\d{4,}))(?![\d.,])")
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?)\s*(?::|-?to-?|\s+to\s+)\s*(\d+(?:\.\d+)?)$")
-_HANDS = re.compile(r"^(?:(\d{1,3}):)?(\d{1,3}):(\d{2})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?$")
+_MARKED = re.compile(r"^(\*\*|`|__)(.+)\1$")  # as a notebook sets it off
+_POINTS_GROUP = re.compile(r"^([+-]?\d{1,3}(?:\.\d{3}){2,})(?![\d.,])")
+_OCTETS = re.compile(r"^([kKMGT]i?)o(?=$|/| per )")
+_A_SECOND_RAISED = re.compile(r"(?:\s|·|\*)\s?s(?:\^\(?-1\)?|⁻¹)$")
+_HANDS = re.compile(
+    r"^(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)?$"
+)
 
 
 def longhand(written: str, *, like: str) -> str:
@@ -129,12 +135,13 @@ def longhand(written: str, *, like: str) -> str:
 
 
 def bare(written: str) -> str:
-    """Without what is said before a number (about, at least, ~) and left behind it (or so, an exclamation mark).
+    """Without what is said before a number (about, at least, ~), left behind it (or so, an exclamation mark) and put
+    around it (brackets, a notebook's asterisks).
 
-    >>> bare("I'd say at least 72 or so!"), bare("9*8 = 72"), bare("(24.5 GB)")
-    ('72', '72', '24.5 GB')
+    >>> bare("I'd say at least 72 or so!"), bare("9*8 = 72"), bare("(24.5 GB)"), bare("**24.5 GB**")
+    ('72', '72', '24.5 GB', '24.5 GB')
     """
-    text, before = _ISH.sub("", _BEHIND.sub("", written.strip())), ""
+    text, before = _ISH.sub("", _BEHIND.sub("", _MARKED.sub(r"\2", written.strip()))), ""
     while text != before:
         before, text = text, _WORKED_OUT.sub("", _BEFORE.sub("", text))
     return _ENCLOSED.sub(r"\1", text)
@@ -170,8 +177,14 @@ def _share_or_factor(text: str) -> str:
 
 
 def _unit(unit: str, like: str) -> str:
-    """A unit as the units know it."""
-    unit = _SPLIT_PREFIX.sub(lambda found: found[1].lower(), unit)
+    """A unit as the units know it.
+
+    >>> _unit("GB·s⁻¹", "B/s"), _unit("Mo", "B")
+    ('GB/s', 'MB')
+    """
+    unit = _SPLIT_PREFIX.sub(lambda found: found[1].lower(), _A_SECOND_RAISED.sub("/s", unit))
+    if "B" in like:
+        unit = _OCTETS.sub(r"\1B", unit)
     if like == "FLOP/B" and (found := _INTENSITY.match(unit)):
         return f"{found[1]}FLOP/B"
     if like in ("FLOP", "FLOP/s"):
@@ -212,7 +225,7 @@ def _bytes(unit: str) -> str:
 
 def in_figures(text: str, *, like: str) -> str:
     """The same answer in figures; unchanged where it has none of these forms."""
-    text = _DECIMAL_COMMA.sub(_with_a_point, text)
+    text = _POINTS_GROUP.sub(lambda found: found[1].replace(".", ""), _DECIMAL_COMMA.sub(_with_a_point, text))
     text = _ROOT.sub(lambda one: f"{one[1] + '*' if one[1] else ''}{one[2] or one[3]}^0.5", text)
     text = "".join(f" {unicodedata.numeric(sign):.15g}" if _is_fraction(sign) else sign for sign in text)
     text = re.sub(r"^\s*(\d+) +(0\.\d+)(?=\s|$)", lambda one: f"{int(one[1]) + float(one[2]):.15g}", text).strip()
@@ -293,12 +306,12 @@ def two_readings(text: str, *, like: str) -> tuple[float, float | None, str] | N
         times, share = first / second, first / (first + second)
         return times, share, f"{text!r} can be {times:.3g} times as much or a share of {share:.3g}; write which"
     found = _HANDS.match(text) if like == "s" else None
-    if not found or int(found[3]) >= units.minute:
+    if not found or float(found[3]) >= units.minute:
         return None
-    first, second, unit = int(found[2]), int(found[3]), (found[4] or "")[:1]
+    first, second, unit = int(found[2]), float(found[3]), (found[4] or "")[:1]
     if found[1]:
         return (int(found[1]) * units.hour + first * units.minute + second, None, "") if first < units.minute else None
     short, long = float(first * units.minute + second), float(first * units.hour + second * units.minute)
-    if unit:
+    if unit or "." in found[3]:
         return long if unit == "h" else short, None, ""
     return short, long, f"{text!r} can be minutes and seconds or hours and minutes; write the units"

@@ -22,7 +22,16 @@ from threeloops.drills.engine.shorthand import longhand
 
 _FIGURES = re.compile(r"^[\d.,\s+\-*/^×·()]*(?:[eE][+-]?\d[\d.,\s+\-*/^×·()]*)*")
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*$", re.DOTALL)
-_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+_SCALES = {
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "trillion": 1e12,
+    "mio": 1e6,
+    "mln": 1e6,
+    "mrd": 1e9,
+}
 _UNITS = re.compile(r"[kKMGTP]i?B|[mµun]s|[kMGTP]?FLOPS?|[kmMG]W|[kMG]?Hz|[GM]bit")
 _SHORT = {  # how else a noun of a question is written
     "fps": "per second",

@@ -14,7 +14,7 @@ from threeloops.drills.engine.exactness import Beside
 
 _TIMES = ("s", "token/s", "B/s", "FLOP/s", "token", "dollar", "")  # in which a duration may have been mistaken
 _SIZES = re.compile(r"\b(?:[kKMGTP]i?)?(?:B|bits?|bytes?)\b|bits?/s|bytes?")
-_RATES = re.compile(r"(?:B|bits?|bytes?)(?:/s| per second)\b")
+_RATES = re.compile(r"(?:B|bits?|bytes?)(?:/s| per second)\b|\bHow many bits does\b")
 _WAYS = ((1, "large"), (-1, "small"))
 
 
@@ -56,7 +56,7 @@ class Mistaken:
 
     def _bits(self) -> Beside | None:
         """In sizes, in times and rates of a question that names sizes, and in shares and counts of one that names a
-        rate of bits or bytes.
+        rate of bits or bytes, or asks how many bits something takes.
         """
         named = _SIZES if self.like in ("s", "token/s") else _RATES if self.like in ("", "token") else None
         if "B" not in self.like and not (named and named.search(self.question)):
