@@ -138,3 +138,18 @@ def test_what_is_refused_fits_on_a_screen_and_names_its_flag(capsys: pytest.Capt
         said = capsys.readouterr().err
         assert told in said
         assert len(said) < 320
+
+
+def test_a_name_says_nothing_of_modules_that_are_left_wide(capsys):
+    """A path says it; gpt-oss' own format is counted as it is published."""
+    unsaid = "no name says which modules a checkpoint leaves in 16 bits"
+    asked = ["--hardware", "h200", "--tokens", "1k"]
+    for model, weights, told in (
+        ("gemma-4-31b-it-NVFP4", "nvfp4", True),
+        ("qwen3-8b", "awq", True),
+        ("qwen3-8b", "bf16", False),
+        ("qwen3-8b", "q4_k_m", False),
+        ("gpt-oss-120b", "mxfp4", False),
+    ):
+        assert main(["fit", "--model", model, "--weights", weights, *asked]) == 0
+        assert (unsaid in capsys.readouterr().out) is told, (model, weights)

@@ -41,9 +41,8 @@ MEANS = {
 OLDER = {
     ("kv", "--dtype"): "--cache",
     ("fit", "--format"): "--weights",
-    ("plan", "--format"): "--dtype",
-    ("step", "--format"): "--dtype",
 }
+REFUSED = {("plan", "--format"), ("step", "--format")}  # with a sentence that says what is meant
 # Where a word has another meaning after all: tokens of a whole training run are counted in billions.
 OTHERWISE = {("plan", "--tokens"): amount, ("step", "--tokens"): amount}
 
@@ -72,7 +71,7 @@ def test_whoever_shares_a_name_shares_what_reads_it() -> None:
     readers: dict[str, dict[str, object]] = {}
     for command in CALCULATIONS:
         for name, action in options(command).items():
-            if (command, name) not in {*OLDER, *OTHERWISE}:
+            if (command, name) not in {*OLDER, *OTHERWISE, *REFUSED}:
                 readers.setdefault(name, {})[command] = action.type
     assert {name: found for name, found in readers.items() if len(set(found.values())) > 1} == {}
 
@@ -81,6 +80,15 @@ def test_whoever_shares_a_name_shares_what_reads_it() -> None:
 def test_an_older_name_is_a_second_one_of_the_same_option(command: str, older: str) -> None:
     held = options(command)
     assert held[older] is held[OLDER[command, older]]
+
+
+@pytest.mark.parametrize("command", ["plan", "step"])
+def test_format_means_weights_and_nothing_else(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--format", "fp8"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert "--format: means how weights are stored, in `fit`; the numbers of matmuls are --dtype fp8 here" in said
 
 
 def test_every_command_is_in_one_group_and_help_says_what_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from threeloops import dtypes, spelling
 from threeloops.commands.working import Working
 from threeloops.models import catalogue
 from threeloops.models.architecture import Model
-from threeloops.product_loop.sizing.stored_weights import FORMATS
+from threeloops.product_loop.sizing.stored_weights import BITSANDBYTES, FORMATS, GROUPED, LAYERS_ONLY
 
 # How an ending names a format -> the format that is counted here; empty where none is.
 _ENDINGS = {
@@ -40,6 +40,13 @@ _DATE = r"(?:2\d(?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)"  # 2507 is July 202
 _PLACES = ("./", "../", "/", "~/", ".\\")  # how a path begins and no name does
 # The flag of each command that says how weights are stored.
 _STORED_BY = {"kv": "weights", "fit": "weights", "roofline": "weights", "serve": "weights"}
+
+# Formats of checkpoints that may leave whole modules wide; gpt-oss' own is counted as it is published.
+_MAY_LEAVE = {*LAYERS_ONLY, "awq", "gptq", *GROUPED, *BITSANDBYTES} - {"mxfp4"}
+_LEFT_UNSAID = (
+    "no name says which modules a checkpoint leaves in 16 bits (attention, first layers), its config.json does: give"
+    " its path to count them so"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +127,9 @@ def with_model_said(command: str, working: Working, given: argparse.Namespace, m
         stored = _about_weights(command, given, what, model.stored.counted_as)
         working = replace(working, inputs={"weights stored": stored, **working.inputs})
         working = replace(working, data=working.data | {"weights_stored": stored})
+    chosen = getattr(given, _STORED_BY.get(command, ""), None) or ""
+    if not is_path(given.model) and chosen.lower() in _MAY_LEAVE and not model.stored.left:
+        working = replace(working, assumes=(*working.assumes, _LEFT_UNSAID))
     if model.counted:
         working = replace(
             working,

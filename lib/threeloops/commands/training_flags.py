@@ -33,6 +33,13 @@ def add_step_flags(step: argparse.ArgumentParser) -> None:
     step.add_argument("--chunks", type=whole, default=1, help="per stage, for an interleaved schedule")
 
 
+def _no_format(text: str) -> str:
+    """Refuses: the word means one thing in all calculations."""
+    raise argparse.ArgumentTypeError(
+        f"means how weights are stored, in `fit`; the numbers of matmuls are --dtype {text} here"
+    )
+
+
 def _cluster_flags(command: argparse.ArgumentParser) -> None:
     """Model, machines and job."""
     command.add_argument("--model", required=True, help=MODEL_HELP)
@@ -51,9 +58,8 @@ def _cluster_flags(command: argparse.ArgumentParser) -> None:
         "--network",
         help="each GPU's link out of its node, by name (infiniband-ndr) or rate (50GB/s); needed beyond one node",
     )
-    command.add_argument(
-        "--dtype", "--format", dest="dtype", default="bf16", help="of matmuls: bf16 (default), fp16, fp8, nvfp4"
-    )
+    command.add_argument("--dtype", default="bf16", help="of matmuls: bf16 (default), fp16, fp8, nvfp4")
+    command.add_argument("--format", type=_no_format, help=argparse.SUPPRESS)
     command.add_argument(
         "--reach",
         type=float,

@@ -36,8 +36,7 @@ FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
 # Flags that some commands know under another name, too: a refusal uses the name that was typed. To `kv` and `fit`
 # GPUs are tensor-parallel ranks; `serve` and `plan` have more of them.
 SECOND_NAMES = (
-    ("--gpus", "--tp"), ("--dtype", "--cache"), ("--format", "--weights"), ("--format", "--dtype"),
-    ("--utilisation", "--share"),
+    ("--gpus", "--tp"), ("--dtype", "--cache"), ("--format", "--weights"), ("--utilisation", "--share"),
 )  # fmt: skip
 
 

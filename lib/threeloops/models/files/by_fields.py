@@ -18,7 +18,14 @@ from typing import Any
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, OUTSIDE_THE_DECODER, may_build
 
 _NEEDED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-_LLAMA = (*_NEEDED, "num_key_value_heads", "head_dim", "max_position_embeddings", "tie_word_embeddings", "hidden_act")
+_LLAMA: tuple[str, ...] = (
+    *_NEEDED,
+    "num_key_value_heads",
+    "head_dim",
+    "max_position_embeddings",
+    "tie_word_embeddings",
+    "hidden_act",
+)
 _LLAMA += ("attention_bias", "mlp_bias")
 _KEPT = ("_name_or_path", "quantization_config", "compression_config", "quantization")
 # What speaks of layers that a Llama has not, unless it is about images or sound.
