@@ -47,6 +47,7 @@ DRIVER_NAMES = {
     "NVIDIA GeForce RTX 5080": "rtx-5080",
     "NVIDIA GeForce RTX 4090": "rtx-4090",
     "NVIDIA GeForce RTX 5090": "rtx-5090",
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx-pro-6000-server",
 }
 
 _MAKERS_WORDS = {"nvidia", "geforce", "rtx", "tesla", "amd", "radeon", "rx", "instinct", "intel", "apple"}
