@@ -1,7 +1,8 @@
 """Number formats: how many bits a value takes, and the names the catalogue uses for peak rates.
 
 A format with shared scales costs more than its element: MXFP4 keeps one 8-bit scale per 32 values (4.25 bits each),
-NVFP4 one 8-bit scale per 16 (4.5 bits).
+NVFP4 one 8-bit scale per 16 (4.5 bits). fp8-block is fp8 as DeepSeek-V3's weights are published: one 32-bit scale for
+every block of 128 x 128.
 
 >>> bytes_per_element("bf16"), bytes_per_element("mxfp4")
 (2.0, 0.53125)
@@ -9,7 +10,7 @@ NVFP4 one 8-bit scale per 16 (4.5 bits).
 Source: IEEE 754-2019 (fp16, fp32, fp64); Kalamkar et al., 2019, arXiv:1905.12322 (bf16); Micikevicius et al., 2022,
         arXiv:2209.05433 (fp8);
 OCP Microscaling Formats (MX) v1.0, 2023 (mxfp8, mxfp6, mxfp4); NVIDIA, "Introducing NVFP4 for Efficient and Accurate
-Low-Precision Inference", 2025 (nvfp4).
+Low-Precision Inference", 2025 (nvfp4); DeepSeek-AI, 2024, arXiv:2412.19437 (fp8-block).
 """
 
 from threeloops.checks import one_of
@@ -24,6 +25,7 @@ BITS = {
     "bf16": 16.0,
     "fp16": 16.0,
     "fp8": 8.0,
+    "fp8-block": 8 + 32 / 128**2,
     "int8": 8.0,
     "int4": 4.0,
     "mxfp8": 8 + 8 / 32,
@@ -31,6 +33,8 @@ BITS = {
     "mxfp4": 4 + 8 / 32,
     "nvfp4": 4 + 8 / 16,
 }
+
+OF_WEIGHTS = ("fp8-block",)  # of matrices alone: a block of 128 rows would be 128 tokens of a cache
 
 # What else these formats are called, in torch and in files.
 SPELLINGS = {
@@ -61,7 +65,7 @@ PEAK_FORMATS = (
 
 
 # The peak that a product of this storage format runs at, where its name is another.
-PEAK_OF = {"mxfp8": "fp8", "mxfp6": "fp6", "mxfp4": "fp4", "nvfp4": "fp4"}
+PEAK_OF = {"fp8-block": "fp8", "mxfp8": "fp8", "mxfp6": "fp6", "mxfp4": "fp4", "nvfp4": "fp4"}
 
 
 def dtype_named(**typed: str) -> str:

@@ -56,7 +56,7 @@ def test_beyond_the_last_cell_an_open_axis_goes_on() -> None:
     ("call", "told"),
     [
         (lambda: kernel_times.kernel_times("rtx-4090"), "part='rtx-4090' is not known"),
-        (lambda: kernel_times.kernel_table("h100-sxm5", "matmul", "nvfp4"), "Known: bf16, fp8"),
+        (lambda: kernel_times.kernel_table("h100-sxm5", "matmul", "nvfp4"), "Known: bf16, fp8, fp8-block"),
         (lambda: kernel_times.kernel_table("h100-sxm5", "softmax", "bf16"), "family='softmax' is not known"),
         (lambda: TABLES[0].stretch(m=16, n=32, k=4096), "n=32: matmul was measured on a100-sxm4-80gb for n from 64"),
         (lambda: TABLES[0].stretch(m=16, n=64), "must name m, n, k"),

@@ -30,6 +30,11 @@ def test_block_formats_pay_for_their_scales(dtype: str, block: int, element_bits
     assert bytes_per_element(dtype) * block == packed.nbytes
 
 
+def test_a_block_of_fp8_pays_for_one_32_bit_scale() -> None:
+    block, scale = numpy.zeros((128, 128), dtype=numpy.uint8), numpy.zeros(1, dtype=numpy.float32)
+    assert bytes_per_element("fp8-block") * block.size == block.nbytes + scale.nbytes
+
+
 def test_unknown_formats_are_refused_with_near_ones() -> None:
     with pytest.raises(ValueError, match="dtype='bf8' is not known; did you mean"):
         bytes_per_element("bf8")

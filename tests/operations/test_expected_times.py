@@ -78,6 +78,8 @@ def test_no_device_is_far_off_and_none_leans_to_one_side(table: KernelTable) -> 
     assert abs(found.signed_median) <= 0.05
 
 
+# L2 beside slow memory: what is timed on the same tensors again and nearly fits there is quicker than memory allows.
+LARGE_L2_BYTES = {"l40s": 96e6, "rtx-pro-6000-server": 1.05 * 2**27}
 # An uneven router reads fewer experts than the even one of their bound.
 BOUNDED = [table for table in KERNELS if table.family != EXPERTS]
 
@@ -87,9 +89,8 @@ def test_hardly_a_kernel_beats_its_roof_unless_the_l2_holds_its_data(table: Kern
     names = expected_times.SIZES[table.family]
     calls = [(dict(zip(names, sizes, strict=True)), took_s) for sizes, took_s in table.kept_back]
     beaten = [sizes for sizes, took_s in calls if took_s < kernel_expected(table, sizes).bound_s]
-    if table.part != "l40s":  # 96 MB of L2 before 864 GB/s of memory: the same tensors again lie there
-        assert not beaten
-    assert all(kernel_work(table.family, sizes, table.format).moved_bytes < 96e6 for sizes in beaten)
+    holds = LARGE_L2_BYTES.get(table.part, 0)
+    assert all(kernel_work(table.family, sizes, table.format).moved_bytes < holds for sizes in beaten)
 
 
 @pytest.mark.parametrize("part", ["h100-sxm5", "h200-sxm"])
@@ -137,6 +138,40 @@ def test_an_engine_s_fp8_layer_takes_longer_than_the_bare_product(part: str) -> 
     """It quantises what comes in; our recording multiplies only."""
     ratios = [ratio for _, ratio in own_products(part, "fp8", few=False)]
     assert 1.1 < median(ratios) < 2
+
+
+# m, n, k and TFLOP/s of DeepGEMM's bare kernel on an H800, an H100 with slower links: github.com/deepseek-ai/DeepGEMM,
+# README at commit 55ab91f72f76, MIT.
+DEEP_GEMM = (
+    (64, 2112, 7168, 206),
+    (64, 24576, 1536, 289),
+    (64, 32768, 512, 219),
+    (64, 7168, 16384, 336),
+    (64, 4096, 7168, 287),
+    (64, 7168, 2048, 295),
+    (128, 2112, 7168, 352),
+    (128, 24576, 1536, 535),
+    (128, 32768, 512, 358),
+    (128, 7168, 16384, 645),
+    (128, 4096, 7168, 533),
+    (128, 7168, 2048, 510),
+    (4096, 2112, 7168, 1009),
+    (4096, 24576, 1536, 1125),
+    (4096, 32768, 512, 751),
+    (4096, 7168, 16384, 1426),
+    (4096, 4096, 7168, 1265),
+    (4096, 7168, 2048, 1168),
+)
+
+
+def test_an_engine_s_layer_in_blocks_of_fp8_takes_longer_than_its_authors_bare_kernel() -> None:
+    """It quantises what comes in, in a kernel before: dear where both are short."""
+    ratios = []
+    for m, n, k, teraflops_per_s in DEEP_GEMM:
+        expected = expected_product("h100-sxm5", m=m, n=n, k=k, format="fp8-block")
+        ratios.append(expected.seconds / (2 * m * n * k / (teraflops_per_s * 1e12)))
+        assert 1.1 < ratios[-1] < (2.2 if m <= 128 else 1.5)
+    assert median(ratios) < 1.5
 
 
 def test_another_sweep_with_another_compiler_is_not_far() -> None:

@@ -195,7 +195,7 @@ def kernel_table(part: str, family: str, format: str) -> KernelTable:
 
     >>> kernel_table("h100-sxm5", "matmul", "nvfp4")
     Traceback (most recent call last):
-    ValueError: format='nvfp4' is not known; did you mean 'fp8'? Known: bf16, fp8
+    ValueError: format='nvfp4' is not known; did you mean 'fp8'? Known: bf16, fp8, fp8-block
     """
     checks.one_of(SIZES, family=family)
     found = {table.format: table for table in kernel_times(part).tables if table.family == family}

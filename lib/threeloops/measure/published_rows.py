@@ -26,8 +26,13 @@ from threeloops.units import ms
 
 SYSTEMS = Path("aic-core/src/aiconfigurator_core/systems/data")
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-# fp8 in blocks stands there, too, but was timed call by call: a hundred microseconds of each are the host's.
 FORMATS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "nvfp4"}
+# Products in fp8 by blocks, the input's quantising inside. vLLM's rows were timed call by call: a hundred microseconds
+# of each are the host's. SGLang's on Blackwell bring the weights' scales into the kernel's order at every call, 7 to
+# 10 µs that a server spends once; on H200 they scatter by 10 %, and of L40S and RTX PRO 6000 there are none.
+BLOCKS, BLOCKS_THERE, BLOCKS_RELEASE = "fp8-block", "fp8_block", "trtllm/1.3.0rc20"
+# Not read: whole numbers of 8 bits, which TensorRT-LLM 1.0.0 has on A100 and L40S. Its own profiler timed them, in
+# steps of 1.024 µs.
 # Experts in fp8 are those of checkpoints whose weights have a scale for each block.
 EXPERT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8", "nvfp4": "nvfp4", "w4a16_mxfp4": "mxfp4"}
 LATENT_FORMATS = {"bfloat16": "bf16", "fp8_block": "fp8"}  # of the projections
@@ -64,13 +69,16 @@ class Device:
     folder: str
     engine: str  # its folder: name and version
     nccl: str
+    blocks: bool = True  # are there products in fp8 by blocks?
 
     @property
     def engine_said(self) -> str:
         return said(self.engine)
 
-    def engine_of(self, family: str) -> str:
+    def engine_of(self, family: str, format: str) -> str:
         """Whose kernels of a family were timed, in words."""
+        if format == BLOCKS:
+            return said(BLOCKS_RELEASE)
         return said(STATE_RELEASE[1]) if family == STATE_SCAN else self.engine_said
 
 
@@ -89,7 +97,11 @@ def table_rows(folder: Path, device: Device) -> Iterator[tuple[str, str, list[st
     for there, ours in FORMATS.items():
         chosen = [row for row in products if row["gemm_dtype"] == there]
         if len({row["m"] for row in chosen}) > LEAST_PRODUCTS:
-            yield MATMUL, ours, _kernels(chosen), [_row(row, ("m", "n", "k")) for row in chosen]
+            yield MATMUL, ours, _kernels(chosen), [_row(row, SIZES[MATMUL]) for row in chosen]
+    if device.blocks:
+        products = read(folder, device, f"gemm/{BLOCKS_RELEASE}/gemm_perf.parquet")
+        chosen = [row for row in products if row["gemm_dtype"] == BLOCKS_THERE]
+        yield MATMUL, BLOCKS, _kernels(chosen), [_row(row, SIZES[MATMUL]) for row in chosen]
     for family, name in ((PREFILL, "context"), (DECODE, "generation")):
         calls = read(folder, device, f"attention/{device.engine}/{name}_attention_perf.parquet")
         for there, ours in (("bfloat16", "bf16"), ("fp8", "fp8")):

@@ -71,9 +71,9 @@ def expected_product(part: str, *, m: int, n: int, k: int, format: str) -> Expec
 
     Formula:  (bound + shortest kernel) * stretch(m, n, k)
     Shapes:   m rows (tokens), n outputs, k inputs; the result is bf16
-    Assumes:  launches are hidden (a CUDA graph); weights that fit into the L2 may lie there; fp8 and nvfp4 include
-              what the layer does to its input before the product; sizes beyond the largest measured reach its share
-    Raises:   ValueError for a part or format that was not measured, for n or k below 64
+    Assumes:  launches are hidden (a CUDA graph); weights that fit into the L2 may lie there; all but bf16 include what
+              the layer does to its input before the product; sizes beyond the largest measured reach its share
+    Raises:   ValueError for a part or format that was not measured, for n or k below 64 (fp8-block: below 128)
     Measured: tests.operations.test_expected_times.test_two_strangers_agree_about_bf16
     """
     return kernel_expected(kernel_table(part, MATMUL, format), {"m": m, "n": n, "k": k})

@@ -121,7 +121,11 @@ def _of_blocks(name: str) -> CacheFormat:
 
 
 CACHE_FORMATS = {
-    **{name: CacheFormat(name=name, bytes_per_element=dtypes.bytes_per_element(name)) for name in dtypes.BITS},
+    **{
+        name: CacheFormat(name=name, bytes_per_element=dtypes.bytes_per_element(name))
+        for name in dtypes.BITS
+        if name not in dtypes.OF_WEIGHTS
+    },
     **{name: _of_blocks(name) for name in LLAMA_CPP_TYPES},
     **{
         name: CacheFormat(name=name, bytes_per_element=1, quantisation=PER_TOKEN_HEAD, engine="vLLM")
