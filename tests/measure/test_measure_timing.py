@@ -4,6 +4,8 @@ exceed by much.
 
 import contextlib
 import statistics
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -131,3 +133,20 @@ def test_gpu_events_time_the_device_and_not_the_queueing():
     found = timing.ceiling(dtype="bf16", gemm_size=8192, array_bytes=2_000_000_000, device="cuda")
     assert found.peak_flops_per_s > 20 * timing.gemm_rate(dtype="fp64", size=2048).best_per_s
     assert found.machine.hardware == torch.cuda.get_device_name()
+
+
+def test_a_process_that_keeps_memory_touches_no_new_pages_for_the_next_tensor() -> None:
+    """In a process of its own: it keeps its memory to the end."""
+    code = (
+        "import resource, torch\nfrom threeloops.measure import timing\n"
+        "def faults():\n    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    torch.ones(2**24)\n    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "faults()\nplain = faults()\nkept = timing.keep_memory()\nfaults()\nprint(kept, plain, faults())"
+    )
+    if sys.platform != "linux":
+        assert not timing.keep_memory()
+        return
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    kept, plain, after = ran.stdout.split()
+    assert kept == "True"
+    assert int(plain) > 20 * int(after) + 10  # 64 MiB: 16,384 pages of 4 KiB, or 32 of 2 MiB
