@@ -39,8 +39,10 @@ def _derive_tiles(p: Draw) -> Derivation:
         value=kernels.tiled_gemm(
             m=p.m, n=p.n, k=p.k, tile_m=p.tile, tile_n=p.tile, bytes_per_element=FLOAT_BYTES
         ).moved_bytes,
-        formula="(m × k × n / tile + k × n × m / tile + m × n) × 4 bytes",
-        substitution=f"({p.m} × {p.k} × {p.n} / {p.tile} + {p.k} × {p.n} × {p.m} / {p.tile} + {p.m} × {p.n}) × 4",
+        formula="(m × k × ⌈n / tile⌉ + k × n × ⌈m / tile⌉ + m × n) × 4 bytes",
+        substitution=(
+            f"({p.m} × {p.k} × ceil({p.n} / {p.tile}) + {p.k} × {p.n} × ceil({p.m} / {p.tile}) + {p.m} × {p.n}) × 4"
+        ),
         source=SOURCE_TILES,
     )
 
