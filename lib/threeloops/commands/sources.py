@@ -61,7 +61,7 @@ def types() -> str:
     """The model types of a config.json that are read, by name, in columns; a part is not named beside its whole."""
     names = sorted(name for name in READ if name.removesuffix("_text").removesuffix("_thinker") not in {*READ} - {name})
     rows = -(-len(names) // 6)
-    widths = [max(map(len, names[top : top + rows])) + 2 for top in range(0, len(names), rows)]
+    widths = [max(map(len, names[top : top + rows])) + 1 for top in range(0, len(names), rows)]
     return "\n".join(
         "".join(f"{name:<{width}}" for name, width in zip(names[row::rows], widths, strict=False)).rstrip()
         for row in range(rows)

@@ -91,11 +91,11 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
             model = _model(other[0], name=name)
             return replace(model, noted=(other[1], *model.noted))
     if model_type not in READ:
-        if "model_type" not in config:
-            raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
         if own := read_by_its_fields(config):
             model = _model(own[0], name=name)
             return replace(model, noted=(own[1], *model.noted))
+        if "model_type" not in config:
+            raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
         raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
     if model_type in WITHIN:
         return _model(decoder_within(config), name=name)

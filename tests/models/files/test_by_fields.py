@@ -32,6 +32,14 @@ def test_what_was_passed_over_is_named_and_images_are_not_layers():
     assert noted.endswith("not read: size_a, size_b, size_c, size_d, size_e, size_f and 2 more")
 
 
+def test_a_decoder_within_a_larger_file_is_read_alike():
+    outside = {"auto_map": {}, "architectures": ["KiteForConditionalGeneration"], "vision_config": {}}
+    inside = {name: value for name, value in OWN.items() if name not in ("auto_map", "architectures")}
+    model = from_hf_config({**outside, "text_config": inside | {"layer_types": ["full_attention"] * 3}})
+    assert model_parameters(model).total == real(LLAMA)[1]
+    assert model.not_counted == ("its vision tower",)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -128,6 +128,6 @@ def test_what_is_no_name_of_a_type_and_an_adapter_without_its_base_are_refused()
             from_hf_config({"model_type": model_type, "hidden_size": 8})
     with pytest.raises(ValueError, match="is the config of an adapter, without its base model: give that model"):
         from_hf_config({"r": 16, "lora_alpha": 32, "target_modules": ["q_proj"]})
-    old = {"architectures": ["QWenLMHeadModel"], "n_embd": 256, "bos_token_id": 1, "eos_token_id": 1}
+    old = {"architectures": ["ElseLMHeadModel"], "n_embd": 256, "bos_token_id": 1, "eos_token_id": 1}
     with pytest.raises(ValueError, match="'model_type' is missing, which every config.json has"):
         from_hf_config(old | {"transformers_version": "4.33.1"})

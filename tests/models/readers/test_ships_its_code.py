@@ -57,6 +57,20 @@ def test_the_first_qwen_is_qwen_2_with_half_the_width_it_says():
         from_hf_config(QWEN_7B | {"num_attention_heads": 16})
 
 
+def test_phis_first_type_is_phi():
+    first = {
+        "model_type": "mixformer-sequential", "architectures": ["MixFormerSequentialForCausalLM"], "n_embd": 256,
+        "architecture": {"block_cls": "parallel", "mlp": {"mlp_cls": "fused_mlp"}}, "n_head": 4, "n_inner": None,
+        "n_layer": 3, "n_positions": 2048, "activation_function": "gelu_new", "rotary_dim": 32, "vocab_size": 1000,
+        "tie_word_embeddings": False,
+    }  # fmt: skip
+    near = {"model_type": "phi", "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 3}
+    near |= {"intermediate_size": 1024, "vocab_size": 1000, "hidden_act": "gelu_new", "tie_word_embeddings": False}
+    assert total(first) == real(near)[1]
+    with pytest.raises(ValueError, match="block_cls='parallel'"):
+        from_hf_config(first | {"architecture": {"block_cls": "sequential"}})
+
+
 def test_chatglm_is_glm_under_other_names():
     """GLM-4-9B's first file, and the class that its second one is for."""
     config = {

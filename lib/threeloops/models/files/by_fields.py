@@ -27,6 +27,7 @@ _LLAMA: tuple[str, ...] = (
     "hidden_act",
 )
 _LLAMA += ("attention_bias", "mlp_bias")
+_ACTS = ("silu", "swish")
 _KEPT = ("_name_or_path", "quantization_config", "compression_config", "quantization")
 # What speaks of layers that a Llama has not, unless it is about images or sound.
 _OTHER_LAYERS = re.compile(
@@ -34,7 +35,8 @@ _OTHER_LAYERS = re.compile(
     r"|attn_type|layer_types|layers_block_type|per_layer|hybrid|rnn|kernel|mod_"
 )
 _BESIDE = re.compile(r"^(?:mm_|vision|image|video|visual|audio|speech|use_mm_)")
-_HEADS = ("ForCausalLM", "ForConditionalGeneration")
+_HEADS = ("ForCausalLM", "ForConditionalGeneration", "MiniCPMV", "MiniCPMO")
+_PARTS = ("text_config", "llm_config", "language_config")  # where the decoder of a larger model has its config
 _MOST = 6  # names of fields that are printed
 
 
@@ -44,12 +46,15 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     """
     named = config.get("architectures")
     head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
-    if "auto_map" not in config or not head.endswith(_HEADS):
+    own_code = "auto_map" in config or any(name.startswith("mm_") for name in config)
+    if not own_code or (named and not head.endswith(_HEADS)):
         return None
-    if any(type(config.get(name)) is not int for name in _NEEDED) or config.get("hidden_act", "silu") not in (
-        "silu",
-        "swish",
-    ):
+    for field in _PARTS:
+        part = config.get(field)
+        if isinstance(part, Mapping) and "hidden_size" not in config:
+            outside = {"auto_map": {}, "model_type": config.get("model_type")}
+            return read_by_its_fields({**part, **outside, "architectures": named})
+    if any(type(config.get(name)) is not int for name in _NEEDED) or config.get("hidden_act", "silu") not in _ACTS:
         return None
     known = {*_LLAMA, *_KEPT, "auto_map", "model_type", "architectures", "bias"}
     others = [
@@ -59,6 +64,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
         and not name.endswith(NUMBERS_OF_TOKENS)
         and not name.startswith("_")
         and may_build(value)
+        and not (name == "layer_types" and set(value) == {"full_attention"})
     ]
     if any(_OTHER_LAYERS.search(name) and not _BESIDE.search(name) for name in others):
         return None
@@ -66,7 +72,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if isinstance(config.get("bias"), bool):
         kept.setdefault("attention_bias", config["bias"])
     passed = [name for name in others if not _BESIDE.search(name)]
-    said = f"model_type={config['model_type']!r} is not known, and its code was not seen: read as a Llama, whose"
+    said = f"model_type={config.get('model_type')!r} is not known, and its code was not seen: read as a Llama, whose"
     said += " fields it has"
     if passed:
         said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)

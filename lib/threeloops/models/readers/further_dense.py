@@ -84,6 +84,7 @@ def _gpt(fields: Fields, name: str, *, num_kv_heads: int, attention_bias: bool, 
 
 def _gptj(fields: Fields, name: str) -> Model:
     """GPT-J: rotary positions, attention and MLP side by side on one norm, biases in the MLP and the head."""
+    fields.must_equal("rotary", True, "the transformers class has no other positions")
     model = _gpt(fields, name, num_kv_heads=fields.count("n_head"), attention_bias=False, num_norms=1)
     return replace(model, head_bias=True)
 

@@ -1,5 +1,6 @@
 """Decoders of usual layers whose classes ship with their checkpoints: InternLM 2, MiniCPM, MiniMind, the first Qwen,
-ChatGLM, and what flash-linear-attention trains (its transformer, gated delta net and gated linear attention).
+ChatGLM, Phi 1.5 and 2 as they first came, and what flash-linear-attention trains (its transformer, gated delta net and
+gated linear attention).
 
 Source: modeling_internlm2.py, as OpenGVLab and Shanghai AI Laboratory publish it with their checkpoints; vLLM,
         vllm/model_executor/models/internlm2.py, minicpm.py, qwen.py and chatglm.py, https://github.com/vllm-project/vllm;
@@ -15,7 +16,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.models.architecture import Attention, DenseMlp, Model, MoeMlp, Recurrent
 from threeloops.models.hf_fields import Fields
-from threeloops.models.hf_layers import configured_attention, gated_mlp, rotary_model
+from threeloops.models.hf_layers import configured_attention, gated_mlp, plain_mlp, rotary_model
 from threeloops.models.layers.states import GatedLinear
 from threeloops.models.recurrent_layers import DeltaState
 
@@ -134,6 +135,29 @@ def _minimind(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, [configured_attention(fields, window=None, qk_norm=not first)], [mlp])
 
 
+_MIXFORMER = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size", "n_positions": "max_position_embeddings", "activation_function": "hidden_act",
+    "n_head_kv": "num_key_value_heads",
+}  # fmt: skip
+_MIXFORMER_SAYS = {"architecture", "embd_layer", "phyagi_version", "flash_rotary", "fused_dense", "flash_attn"}
+
+
+def _mixformer(fields: Fields, name: str) -> Model:
+    """Phi 1.5 and 2 under their first type: attention and MLP side by side on one norm, biases everywhere."""
+    own = fields.config.get("architecture")
+    if not isinstance(own, Mapping) or own.get("block_cls") != "parallel":
+        raise ValueError("architecture must have block_cls='parallel', as every published file of this type has")
+    fields.seen |= _MIXFORMER_SAYS
+    fields.config = {_MIXFORMER.get(field, field): value for field, value in fields.config.items()}
+    if fields.config.get("intermediate_size") is None:
+        fields.config = {**fields.config, "intermediate_size": 4 * fields.count("hidden_size")}
+    _with_defaults(fields, {"tie_word_embeddings": False, "num_key_value_heads": None})
+    attention = configured_attention(fields, window=None, qkv_bias=True, output_bias=True)
+    mlp = plain_mlp(fields, bias=True)
+    return rotary_model(fields, name, [attention], [mlp], norm="layernorm", num_norms=1, head_bias=True)
+
+
 # What all of flash-linear-attention's classes take for granted.
 _FLA = {
     "hidden_act": "swish", "hidden_ratio": 4, "intermediate_size": None, "max_position_embeddings": 2048,
@@ -217,6 +241,7 @@ SHIPS_ITS_CODE: dict[str, Callable[[Fields, str], Model]] = {
     "minimind": _minimind,
     "qwen": _qwen,
     "chatglm": _chatglm,
+    "mixformer-sequential": _mixformer,
     "transformer": lambda fields, name: _fla(fields, name, _fla_attention),
     "gated_deltanet": lambda fields, name: _fla(fields, name, _fla_delta),
     "gla": lambda fields, name: _fla(fields, name, _fla_gla),
