@@ -25,8 +25,8 @@ WEIGHTS_HELP = (
 )
 
 _KNOWN = (
-    "Known: fp32, bf16, fp16, fp8, int8, mxfp8, mxfp6, mxfp4, nvfp4, awq, gptq, w4a16 (with their groups, as gptq-g32),"
-    " nf4 and llama.cpp's types of files, iq1_s to q8_0."
+    "Known: fp32, bf16, fp16, fp8, fp8-block, int8, mxfp8, mxfp6, mxfp4, nvfp4, awq, gptq, w4a16 (with their groups, as"
+    " gptq-g32), nf4 and llama.cpp's types of files, iq1_s to q8_0."
 )
 # What says only how many bits -> what has as many.
 _WIDTHS: dict[str, tuple[str, ...]] = dict.fromkeys(

@@ -70,6 +70,15 @@ def experts(**other: Any) -> ExpectedToken:
     return expected_token(MINIMAX, **SERVED | {"format": "fp8", "tp": 4} | other)
 
 
+def test_blocks_of_fp8_are_read_as_fp8_and_multiplied_by_their_own_kernels() -> None:
+    """Experts in fp8 were timed in blocks in any case; other matmuls of a B200 are quicker so where rows are many."""
+    plain, blocks = (experts(part="b200-hgx", format=one) for one in ("fp8", "fp8-block"))
+    assert blocks.floor_s == pytest.approx(plain.floor_s, rel=0.001)
+    assert 0.5 < blocks.parts["prompts of others"] / plain.parts["prompts of others"] < 0.98
+    with pytest.raises(ValueError, match="format='fp8-block' is not known"):
+        token(part="a100-sxm4-80gb", format="fp8-block")
+
+
 def test_a_step_reads_what_its_tokens_touch_of_the_experts() -> None:
     """One token the active parameters, thousands all: counted apart, by the model's own parameters."""
     counted, bandwidth = model_parameters(MINIMAX), hardware.part("h100-sxm5")["memory_bytes_per_s"]

@@ -33,6 +33,7 @@ from threeloops.product_loop.expected.rank_memory import (
     BESIDE,
     HEAD_FORMAT,
     LATENT_FORMATS,
+    ROUTED,
     ServedCut,
     always_products,
     has_latents,
@@ -117,8 +118,9 @@ def layer_experts_s(model: Model, layer: Layer, rows: int, part: str, format: st
     if not isinstance(moe, MoeMlp):
         return 0.0
     width = moe.expert.intermediate * cut.ep // cut.gpus
-    choice = {"num_experts": moe.num_experts, "top_k": moe.top_k, "intermediate": width}
-    return expected_experts(part, tokens=rows, hidden=model.hidden, ep=cut.ep, format=format, **choice).seconds
+    choice = {"num_experts": moe.num_experts, "top_k": moe.top_k, "intermediate": width, "ep": cut.ep}
+    narrow = ROUTED.get(format, format)
+    return expected_experts(part, tokens=rows, hidden=model.hidden, format=narrow, **choice).seconds
 
 
 def layer_exchanges_s(model: Model, layer: Layer, part: str, cut: ServedCut, rows: int, own: int, engine: str) -> float:

@@ -19,7 +19,8 @@ from threeloops.training_loop.parallelism.product_rates import Product, feeding_
 HEAD_FORMAT = "bf16"
 MEMORY_SHARE = 0.9  # vLLM's gpu_memory_utilization, unless it is set; the others leave about as much
 # Of latent attention's projections, which were timed in no narrower format than fp8.
-LATENT_FORMATS = {"bf16": "bf16", "fp8": "fp8", "nvfp4": "bf16"}
+LATENT_FORMATS = {"bf16": "bf16", "fp8": "fp8", "fp8-block": "fp8", "nvfp4": "bf16"}
+ROUTED = {"fp8-block": "fp8"}  # experts in fp8 were timed in blocks, and are called fp8
 BESIDE = {"mxfp4": "bf16"}  # the format of all other weights, where experts alone are quantised (gpt-oss)
 
 

@@ -22,7 +22,15 @@ from threeloops.product_loop.sizing.left_wide import left_wide
 from threeloops.training_loop.updates.adapters import nf4_bits
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
-LAYERS_ONLY = ("fp8", "int8", "mxfp8", "mxfp6", "mxfp4", "nvfp4")  # tables, norms and routers stay in 16 bits
+LAYERS_ONLY = (
+    "fp8",
+    "fp8-block",
+    "int8",
+    "mxfp8",
+    "mxfp6",
+    "mxfp4",
+    "nvfp4",
+)  # tables, norms and routers stay in 16 bits
 EXPERTS_ONLY = ("mxfp4",)  # of a model that has them: attention stays in 16 bits, too, as gpt-oss is published
 GROUPS = Groups(element_bits=4, group=128, scale_bits=16, zero_bits=4)  # what AWQ and GPTQ checkpoints use
 # The same with groups of other sizes: zeros are stored where the grid is symmetric, too.
