@@ -32,7 +32,7 @@ INSTEAD: dict[str, tuple[bytes, str]] = {
     "binary": (b"\x93\xff\xfe\x00", "is not text, in UTF-8 or UTF-16"),
     "open": (b"{", "is not JSON: Expecting property name"),
     "list": (b"[1]", "holds no object with fields but '[1]'"),
-    "comma": (b'{"a": [1, 2,],}', "it has a comma before a closing bracket: take them out"),
+    "comma": (b'{"a": [1, 2,],}', "it has a comma before a closing bracket: take it out"),
     "comments": (b'// mine\n{"a": "//b" /* c */}', "it has comments, which JSON does not have: take them out"),
     "deep": (b'{"a": ' + b"[" * 100_000, "is not JSON"),
     "twice": (b'{"hidden_size": 64, "hidden_size": 32}', "says 'hidden_size' twice, as 64 and as 32: take one of them"),
@@ -131,3 +131,19 @@ def test_what_is_no_name_of_a_type_and_an_adapter_without_its_base_are_refused()
     old = {"architectures": ["ElseLMHeadModel"], "n_embd": 256, "bos_token_id": 1, "eos_token_id": 1}
     with pytest.raises(ValueError, match="'model_type' is missing, which every config.json has"):
         from_hf_config(old | {"transformers_version": "4.33.1"})
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('LlamaConfig {"model_type": "llama"}', "begins with the name of a class, as a program prints a config"),
+        ("{'model_type': 'llama', 'tie_word_embeddings': False}", "a dictionary of Python: JSON has double quotes"),
+        ("# a model\nmodel_type: llama\nhidden_size: 8\n", "it looks like YAML"),
+        ('{"config": {"model_type": "llama"}}', "keeps the fields of a config within 'config'"),
+        ('{"model_type": "llama",}', "it has a comma before a closing bracket: take it out"),
+    ],
+)
+def test_what_was_copied_from_elsewhere_is_told(tmp_path, written, said):
+    (tmp_path / "config.json").write_text(written)
+    with pytest.raises(ValueError, match=said):
+        from_hf_config(tmp_path)

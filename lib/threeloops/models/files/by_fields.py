@@ -52,7 +52,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     for field in _PARTS:
         part = config.get(field)
         if isinstance(part, Mapping) and "hidden_size" not in config:
-            outside = {"auto_map": {}, "model_type": config.get("model_type")}
+            outside: dict[str, Any] = {"auto_map": {}, "model_type": config.get("model_type")}
             return read_by_its_fields({**part, **outside, "architectures": named})
     if any(type(config.get(name)) is not int for name in _NEEDED) or config.get("hidden_act", "silu") not in _ACTS:
         return None

@@ -172,6 +172,9 @@ def what_lies_beside(content: Mapping[str, Any]) -> str:
     for fields, what in _BESIDE.items():
         if all(name in content for name in fields):
             return f"{what}: give the config.json beside it"
+    for name, inner in content.items():
+        if isinstance(inner, Mapping) and isinstance(inner.get("model_type"), str) and not name.endswith("_config"):
+            return f"keeps the fields of a config within {name!r}: give what stands there as a file of its own"
     return ""
 
 
@@ -186,7 +189,13 @@ def _too_large(file: Path) -> str:
 
 
 def _would_do(text: str) -> str:
-    """What stands in the way, if it is one of the two things that JSON lacks and people write."""
+    """What stands in the way, if it is one of the things that JSON lacks and people write."""
+    if re.match(r"\s*\w+Config \{", text):
+        return "; it begins with the name of a class, as a program prints a config: take that out"
+    if re.match(r"\s*\{\s*'", text):
+        return "; it is a dictionary of Python: JSON has double quotes, and true, false and null in small letters"
+    if re.match(r"\s*(?:#[^\n]*\n\s*)*\w+:\s", text):
+        return "; it looks like YAML: give the config.json that the checkpoint ships with"
     strings = r'"(?:[^"\\\n]|\\.)*"'
     bare = re.sub(rf"({strings})|//[^\n]*|/\*.*?\*/|#[^\n]*", lambda found: found[1] or "", text, flags=re.DOTALL)
     plain = re.sub(rf"({strings})|,(\s*[}}\]])", lambda found: found[1] or found[2], bare)
@@ -196,4 +205,4 @@ def _would_do(text: str) -> str:
         return ""
     commented, trailing = bare != text, plain != bare
     said = ["comments, which JSON does not have"] * commented + ["a comma before a closing bracket"] * trailing
-    return f"; it has {' and '.join(said)}: take them out" if said else ""
+    return f"; it has {' and '.join(said)}: take {'them' if commented else 'it'} out" if said else ""
