@@ -409,7 +409,7 @@ function controls(place, turn, settled) {
   };
 }
 
-const LONG = 26; // letters of an option for which a menu takes a row of its own
+const LONG = 24; // letters of an option for which a menu takes a row of its own
 const unique = () => `tl-${crypto.getRandomValues(new Uint32Array(1))[0]}`; // every explorer has a module of its own
 // JupyterLab would take arrow keys and letters from a control: "down" goes to the next cell, "a" inserts one.
 const own = (attributes) => ({ ...attributes, "data-lm-suppress-shortcuts": "true" });

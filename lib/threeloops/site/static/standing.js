@@ -3,7 +3,7 @@
   'use strict';
   const {made} = window.threeloops;
   const cards = new Map(); // in the order of the page: section of a card -> its field, and whether it has been answered
-  const line = made('p', {className: 'drill-standing'});
+  const line = document.querySelector('.drill-standing') ?? made('p', {className: 'drill-standing'});
 
   function show() {
     const answered = [...cards.values()].filter(({done}) => done).length;
@@ -12,7 +12,7 @@
   }
 
   function enter(section, field) {
-    if (!cards.size) document.querySelector('article h1')?.after(line);
+    if (!cards.size && !line.isConnected) document.querySelector('article h1')?.after(line);
     cards.set(section, {field, done: false});
     show();
   }

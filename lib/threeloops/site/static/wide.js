@@ -2,7 +2,7 @@
 // once one is chosen.
 (() => {
   'use strict';
-  const WIDE = 'article pre, .formula, .pst-scrollable-table-container, .image-reference, .tl-chart, .tl-table, .run-figure';
+  const WIDE = 'article pre, .formula, .pst-scrollable-table-container, .cell_output > .output, .image-reference, .tl-chart, .tl-table, .run-figure';
   const known = new Set();
   const SLACK = 2; // pixels that nobody misses
 
