@@ -1,12 +1,14 @@
 """Printed rates: all-reduces across nodes, against what their own rows say otherwise and against bounds."""
 
 from itertools import pairwise
+from statistics import median
 
 import pytest
 
 from threeloops.facts import hardware
 from threeloops.facts.kernel_times import kernel_table
-from threeloops.facts.printed_rates import NodeExchange, attention_rates, node_exchanges
+from threeloops.facts.printed_rates import NodeExchange, attention_rates, matmul_rates, node_exchanges
+from threeloops.operations.expected_times import expected_product
 from threeloops.training_loop.network import collectives
 from threeloops.training_loop.network.measured_collectives import expected_collective
 from threeloops.units import MiB
@@ -68,3 +70,22 @@ def test_leaving_the_node_costs_time(key: str, run: NodeExchange) -> None:
 def test_an_unknown_kernel_is_named() -> None:
     with pytest.raises(ValueError, match="triton-2023"):
         attention_rates("triton")
+
+
+def test_deepgemm_s_own_columns_agree() -> None:
+    """Its bytes per second are those of both operands in 8 bits and the result in 16, in the time of its FLOP/s."""
+    (rates,) = matmul_rates()
+    for (m, n, k), seconds in rates.seconds:
+        printed = next(bytes_per_s for *shape, _, bytes_per_s in rates.rows if tuple(shape) == (m, n, k))
+        assert (m * k + k * n + 2 * m * n) / seconds == pytest.approx(printed, rel=0.01)
+
+
+def test_an_engine_s_layer_in_fp8_by_blocks_takes_longer_than_deepgemm_s_product() -> None:
+    """It quantises what comes in, on another H100 whose clock was not said; the products alone are DeepGEMM's."""
+    (rates,) = matmul_rates()
+    ratios = [
+        expected_product(rates.like, m=m, n=n, k=k, format=rates.format).seconds / seconds
+        for (m, n, k), seconds in rates.seconds
+    ]
+    assert min(ratios) > 1
+    assert median(ratios) < 2

@@ -64,3 +64,12 @@ def test_a_broken_recording_is_named(mine: Path, capsys: pytest.CaptureFixture[s
     (mine / "half.json").write_text('{"stamp": ', encoding="utf-8")
     assert main(["measured", "l40s"]) == 2
     assert "half.json" in capsys.readouterr().err
+
+
+def test_a_library_s_own_rates_stand_beside_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["measured", "h100-sxm"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "printed, deepgemm on h800-sxm" in line]
+    assert [line.split("fp8-block")[0].split(None, 1)[1].strip() for line in lines] == [
+        "matmul, 128 rows and more",
+        "matmul, below 128 rows",
+    ]

@@ -1,5 +1,5 @@
-"""Printed rates: how fast others' attention kernels were by the length of the sequence, and their all-reduces across
-nodes by size, as they printed them.
+"""Printed rates: how fast others' attention kernels were by the length of the sequence, their matmuls by shape, and
+their all-reduces across nodes by size, as they printed them.
 
 >>> rates = attention_rates("triton-2023")
 >>> rates.part, rates.tokens[0], round(rates.forward_flops_per_s[0] / 1e12)
@@ -50,6 +50,37 @@ def _tables() -> Mapping[str, AttentionRates]:
         )
         for kernel, row in tables.items()
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulRates:
+    """FLOP/s of [m, k] x [k, n], by shape, in one library."""
+
+    library: str
+    part: str
+    like: str  # the part whose kernel times say what to expect
+    format: str
+    rows: tuple[tuple[int, int, int, float, float], ...]  # m, n, k, FLOP/s, bytes/s
+
+    @property
+    def seconds(self) -> tuple[tuple[tuple[int, int, int], float], ...]:
+        """Each shape with the time of one call: 2 m n k over its rate."""
+        return tuple(((m, n, k), 2 * m * n * k / rate) for m, n, k, rate, _ in self.rows)
+
+
+@functools.cache
+def matmul_rates() -> tuple[MatmulRates, ...]:
+    """All tables.
+
+    >>> [(one.library, one.format, len(one.rows)) for one in matmul_rates()]
+    [('deepgemm', 'fp8-block', 18)]
+    """
+    return tuple(
+        MatmulRates(
+            library=key, **{name: row[name] for name in ("part", "like", "format")}, rows=tuple(map(tuple, row["rows"]))
+        )
+        for key, row in _printed("matmul_rates").items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from threeloops import spelling
 from threeloops.contents import reader_folder
 from threeloops.facts import hardware, kernel_times, recorded
 from threeloops.facts.kernel_times import FEW_ROWS, MATMUL, PREFILL
+from threeloops.facts.printed_rates import matmul_rates
 from threeloops.facts.recorded import Measured, Recording
 from threeloops.operations.expected_times import errors_of, expected_prefill, expected_product
 from threeloops.units import fmt_seconds
@@ -23,7 +24,8 @@ RECORDED = (
     "A line that says `recorded` holds the same expected times against all matching cases of one recording by"
     " `threeloops record` (yours are looked for in {folder}): matmuls of torch one by one with their launches, in fp8"
     " without the quantising of their input that an engine's layer includes, and attention by the kernel that is named."
-    " `threeloops record --table` shows every case beside its bound, also for a card that no table knows."
+    " `threeloops record --table` shows every case beside its bound, also for a card that no table knows. A line that"
+    " says `printed` does the same with rates that a library's authors published, of matmuls alone as well."
 )
 ATTENTION = {"attention_causal": "FlashAttention-2", "attention_cudnn": "cuDNN"}
 
@@ -33,7 +35,10 @@ def report(part: str | None) -> str:
     parts = kernel_times.timed_parts() if part is None else [_key(part)]
     folder = reader_folder() / "recorded"
     recordings = [*recorded.shipped(), *recorded.in_folder(folder)]
-    rows = [HEAD, *(row for name in parts for row in (*_rows(name), *_recorded_rows(name, recordings)))]
+    rows = [
+        HEAD,
+        *(row for name in parts for row in (*_rows(name), *_recorded_rows(name, recordings), *_printed_rows(name))),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     sources = []
@@ -77,11 +82,29 @@ def _recorded_rows(part: str, recordings: list[Recording]) -> Iterator[tuple[str
             if (expected_s := _expected_s(part, one)) is not None:
                 found[_kind(one), one.case.dtype].append((expected_s, one.median))
         for (what, number_format), pairs in sorted(found.items()):
-            far = errors_of([expected_s / took_s - 1 for expected_s, took_s in pairs])
-            shortest = fmt_seconds(min(took_s for _, took_s in pairs))
-            shares = _shares(far.median, far.ninth_decile, far.signed_median)
-            engine = f"recorded {recording.stamp.measured}"
-            yield part, what, number_format, engine, f"{far.rows:,}", shortest, f"{far.rows:,}", *shares
+            yield _row(part, what, number_format, f"recorded {recording.stamp.measured}", pairs)
+
+
+def _printed_rows(part: str) -> Iterator[tuple[str, ...]]:
+    """A line per table that a library's authors printed, of few rows and of many."""
+    formats = {table.format for table in kernel_times.kernel_times(part).tables if table.family == MATMUL}
+    for rates in matmul_rates():
+        if rates.like != part or rates.format not in formats:
+            continue
+        found = defaultdict[str, list[tuple[float, float]]](list)
+        for (m, n, k), took_s in rates.seconds:
+            expected_s = expected_product(part, m=m, n=n, k=k, format=rates.format).seconds
+            found[_groups(MATMUL)[m >= FEW_ROWS]].append((expected_s, took_s))
+        for what, pairs in sorted(found.items()):
+            yield _row(part, what, rates.format, f"printed, {rates.library} on {rates.part}", pairs)
+
+
+def _row(part: str, what: str, number_format: str, engine: str, pairs: list[tuple[float, float]]) -> tuple[str, ...]:
+    """Of pairs of expected and measured seconds."""
+    far = errors_of([expected_s / took_s - 1 for expected_s, took_s in pairs])
+    shortest = fmt_seconds(min(took_s for _, took_s in pairs))
+    shares = _shares(far.median, far.ninth_decile, far.signed_median)
+    return part, what, number_format, engine, f"{far.rows:,}", shortest, f"{far.rows:,}", *shares
 
 
 def _kind(one: Measured) -> str:
