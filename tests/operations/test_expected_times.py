@@ -20,6 +20,7 @@ from threeloops.facts.kernel_times import (
     kernel_times,
     timed_parts,
 )
+from threeloops.facts.printed_rates import matmul_rates
 from threeloops.facts.recorded import Measured
 from threeloops.operations import expected_times
 from threeloops.operations.expected_times import (
@@ -140,36 +141,13 @@ def test_an_engine_s_fp8_layer_takes_longer_than_the_bare_product(part: str) -> 
     assert 1.1 < median(ratios) < 2
 
 
-# m, n, k and TFLOP/s of DeepGEMM's bare kernel on an H800, an H100 with slower links: github.com/deepseek-ai/DeepGEMM,
-# README at commit 55ab91f72f76, MIT.
-DEEP_GEMM = (
-    (64, 2112, 7168, 206),
-    (64, 24576, 1536, 289),
-    (64, 32768, 512, 219),
-    (64, 7168, 16384, 336),
-    (64, 4096, 7168, 287),
-    (64, 7168, 2048, 295),
-    (128, 2112, 7168, 352),
-    (128, 24576, 1536, 535),
-    (128, 32768, 512, 358),
-    (128, 7168, 16384, 645),
-    (128, 4096, 7168, 533),
-    (128, 7168, 2048, 510),
-    (4096, 2112, 7168, 1009),
-    (4096, 24576, 1536, 1125),
-    (4096, 32768, 512, 751),
-    (4096, 7168, 16384, 1426),
-    (4096, 4096, 7168, 1265),
-    (4096, 7168, 2048, 1168),
-)
-
-
 def test_an_engine_s_layer_in_blocks_of_fp8_takes_longer_than_its_authors_bare_kernel() -> None:
-    """It quantises what comes in, in a kernel before: dear where both are short."""
+    """It quantises what comes in, in a kernel before: dear where both are short. DeepGEMM ran on an H800."""
+    (rates,) = matmul_rates()
     ratios = []
-    for m, n, k, teraflops_per_s in DEEP_GEMM:
-        expected = expected_product("h100-sxm5", m=m, n=n, k=k, format="fp8-block")
-        ratios.append(expected.seconds / (2 * m * n * k / (teraflops_per_s * 1e12)))
+    for (m, n, k), seconds in rates.seconds:
+        expected = expected_product(rates.like, m=m, n=n, k=k, format=rates.format)
+        ratios.append(expected.seconds / seconds)
         assert 1.1 < ratios[-1] < (2.2 if m <= 128 else 1.5)
     assert median(ratios) < 1.5
 

@@ -60,8 +60,7 @@ class Fleet:
 
 
 def for_rate(served: Served, tp: int, requests_per_s: float, *, at_most: float = math.inf) -> Fleet:
-    """The fewest copies on tp GPUs each that carry the rate; `at_most`: GPUs, beyond which the answer is only
-    that they are more.
+    """The fewest copies on tp GPUs each that carry the rate; beyond `at_most` GPUs it only says that they are more.
 
     Raises:   ValueError where no number of copies keeps the promises, or surely more than at_most would
     """
