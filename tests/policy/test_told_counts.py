@@ -8,6 +8,7 @@ import pytest
 from threeloops.commands.sources import types
 from threeloops.drills.coding.tasks import TASKS
 from threeloops.drills.engine.bank import DRILLS, FAMILIES
+from threeloops.facts.kernel_times import kernel_times, timed_parts
 from threeloops.facts.recorded import shipped
 from threeloops.facts.served_points import served_points
 from threeloops.models.catalogue import model_keys
@@ -16,7 +17,7 @@ from threeloops.room.kinds.cases import CASES
 from threeloops.room.kinds.chains import CHAINS
 from threeloops.sandbox.walls import PROCESSES, ROOM_BYTES, Limits
 from threeloops.training_loop.parallelism.published_steps import not_judged_because, published_steps
-from threeloops.units import MB, GiB
+from threeloops.units import MB, GiB, million
 
 ROOT = Path(__file__).parents[2]
 LIMITS = Limits()
@@ -30,6 +31,10 @@ def kinds() -> set[str]:
 
 def recorded_on(part: str) -> set[str]:
     return {name for one in shipped() if one.stamp.part == part for name in one.measured}
+
+
+def timed_calls() -> int:
+    return sum(table.rows for part in timed_parts() for table in kernel_times(part).tables)
 
 
 # (page, its words, what they count)
@@ -51,6 +56,7 @@ TOLD = (
     (README, r"the same for ([\d,]+) training steps", sum(not not_judged_because(row) for row in published_steps())),
     (README, r"the same for ([\d,]+) servers under load", len(served_points())),
     (README, r"On ([\d,]+) served points", len(served_points())),
+    (README, r"from ([\d.]+) million kernel calls", round(timed_calls() / million, 1)),
     (TEACHING, r"([\d,]+) s a cell", round(LIMITS.cell_s)),
     (TEACHING, r"([\d,]+) s for each call of a function", round(LIMITS.call_s)),
     (TEACHING, r"([\d,]+) s a notebook", round(LIMITS.total_s)),
@@ -65,6 +71,6 @@ TOLD = (
 
 
 @pytest.mark.parametrize(("page", "words", "counted"), TOLD, ids=[f"{page} {words}" for page, words, _ in TOLD])
-def test_what_a_page_counts_is_so_many(page: str, words: str, counted: int) -> None:
+def test_what_a_page_counts_is_so_many(page: str, words: str, counted: float) -> None:
     (told,) = re.findall(words, " ".join((ROOT / page).read_text(encoding="utf-8").split()))
     assert told == f"{counted:,}"

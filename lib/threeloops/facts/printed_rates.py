@@ -31,7 +31,7 @@ class AttentionRates:
 def attention_rates(kernel: str) -> AttentionRates:
     """The rates of one kernel.
 
-    Raises:   ValueError for a kernel whose rates nobody printed; it names those of the catalogue
+    Raises:   ValueError for a kernel without printed rates; it names those of the catalogue
     """
     checks.one_of(_tables(), kernel=kernel)
     return _tables()[kernel]

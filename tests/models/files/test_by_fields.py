@@ -1,4 +1,4 @@
-"""Types that nobody knows: read by their fields where these are Llama's alone, and said so."""
+"""Types that the book does not know: read by their fields where these are Llama's alone, and said so."""
 
 import pytest
 from tests.models.small_configs import real

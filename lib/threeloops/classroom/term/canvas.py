@@ -109,7 +109,6 @@ def plan(canvas: Canvas, course: str, assignment: str, name: str, lines: Sequenc
         elif has == after:
             same += 1
         elif there[user].entered == after:
-            same += 1
             not_sent.append(f"{student}: Canvas has {has} of the {after} that it was given ({LATE_POLICY})")
         else:
             changes.append(Change(student=student, user=user, before=has, after=after))

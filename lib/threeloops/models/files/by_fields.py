@@ -1,4 +1,4 @@
-"""Configs of a type that is known to nobody, whose code ships with the checkpoint: read as Llama where every field that
+"""Configs of a type that is unknown here, whose code ships with the checkpoint: read as Llama where every field that
 a count needs has Llama's name, and nothing speaks of other layers. What is read so says so.
 
 >>> own = {"model_type": "kite", "auto_map": {}, "architectures": ["KiteForCausalLM"], "hidden_act": "silu"}
