@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.models.small_configs import OWN_CODE
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.mistral4 import Mistral4ForCausalLM
 
 from threeloops.models import catalogue
 from threeloops.models.architecture import Attention, DenseMlp, LatentAttention, Layer, Model, MoeMlp
@@ -34,6 +35,8 @@ def built(key: str) -> torch.nn.Module:
     config = dict(catalogue.model_entry(key).config)
     model_type = config.pop("model_type")
     with torch.device("meta"):
+        if model_type == "mistral4":  # registered under no other name
+            return Mistral4ForCausalLM(AutoConfig.for_model(model_type, **config))
         return AutoModelForCausalLM.from_config(AutoConfig.for_model(SAME_CLASS.get(model_type, model_type), **config))
 
 

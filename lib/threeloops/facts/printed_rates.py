@@ -60,6 +60,7 @@ class MatmulRates:
     part: str
     like: str  # the part whose kernel times say what to expect
     format: str
+    source: str
     rows: tuple[tuple[int, int, int, float, float], ...]  # m, n, k, FLOP/s, bytes/s
 
     @property
@@ -77,7 +78,10 @@ def matmul_rates() -> tuple[MatmulRates, ...]:
     """
     return tuple(
         MatmulRates(
-            library=key, **{name: row[name] for name in ("part", "like", "format")}, rows=tuple(map(tuple, row["rows"]))
+            library=key,
+            **{name: row[name] for name in ("part", "like", "format")},
+            source="{title}, {url}".format_map(_printed("sources", beside="matmul_rates")[row["source"]]),
+            rows=tuple(map(tuple, row["rows"])),
         )
         for key, row in _printed("matmul_rates").items()
     )
@@ -128,6 +132,7 @@ def _node_exchange(row: Mapping[str, Any]) -> NodeExchange:
     )
 
 
-def _printed(kind: str) -> Mapping[str, Any]:
-    (rows,) = [content[kind] for _, content in catalogue_files() if kind in content]
+def _printed(kind: str, *, beside: str = "") -> Mapping[str, Any]:
+    """Rows of a kind, from the file that has them, or what it has `beside`."""
+    (rows,) = [content[kind] for _, content in catalogue_files() if (beside or kind) in content]
     return dict(rows)

@@ -34,10 +34,12 @@ def keep_memory() -> bool:
     """From here on this process keeps the memory that it frees, as torch does on a GPU: a new tensor seldom waits until
     the system has found and cleared pages for it.
 
-    Returns:  whether this system's allocator can (glibc's); where it cannot, all stays as it was
+    Returns:  whether this system's allocator can (glibc's on x86-64; torch brings its own elsewhere); where it cannot,
+              all stays as it was
     Source:   mallopt(3), Linux man-pages 6
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    glibc = sys.platform == "linux" and platform.machine() == "x86_64"
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if glibc else None
     return bool(mallopt and all([mallopt(*setting) for setting in KEEPING.values()]))
 
 

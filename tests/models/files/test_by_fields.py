@@ -60,3 +60,9 @@ def test_other_layers_are_refused(other):
 def test_a_type_that_transformers_may_know_is_not_guessed():
     with pytest.raises(ValueError, match="model_type='kite' is not read"):
         from_hf_config({name: value for name, value in OWN.items() if name != "auto_map"})
+
+
+@pytest.mark.parametrize("kinds", [5, [["a"]], [{"a": 1}], ["conv"]])
+def test_layer_types_that_are_no_list_of_full_attention_are_no_llama(kinds: object) -> None:
+    with pytest.raises(ValueError, match="model_type='kite' is not read"):
+        from_hf_config(OWN | {"layer_types": kinds})

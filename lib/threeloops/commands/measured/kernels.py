@@ -45,6 +45,7 @@ def report(part: str | None) -> str:
     for name in parts:
         told = kernel_times.kernel_times(name)
         sources.append(f"{name}: {told.device}; {told.source} ({told.licence})")
+    sources += [f"printed: {rates.source}" for rates in matmul_rates() if rates.like in parts]
     timed = sorted({kernel_times.kernel_times(name).timed for name in parts})
     return "\n".join(
         [*lines, "", MEANS, RECORDED.format(folder=folder), "", *(f"Timed: {how}." for how in timed), *sources]

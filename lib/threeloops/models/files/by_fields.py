@@ -46,8 +46,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     """
     named = config.get("architectures")
     head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
-    own_code = "auto_map" in config or any(name.startswith("mm_") for name in config)
-    if not own_code or (named and not head.endswith(_HEADS)):
+    if "auto_map" not in config or (named and not head.endswith(_HEADS)):
         return None
     for field in _PARTS:
         part = config.get(field)
@@ -64,7 +63,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
         and not name.endswith(NUMBERS_OF_TOKENS)
         and not name.startswith("_")
         and may_build(value)
-        and not (name == "layer_types" and set(value) == {"full_attention"})
+        and not (name == "layer_types" and isinstance(value, list) and all(one == "full_attention" for one in value))
     ]
     if any(_OTHER_LAYERS.search(name) and not _BESIDE.search(name) for name in others):
         return None
@@ -72,7 +71,8 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if isinstance(config.get("bias"), bool):
         kept.setdefault("attention_bias", config["bias"])
     passed = [name for name in others if not _BESIDE.search(name)]
-    said = f"model_type={config.get('model_type')!r} is not known, and its code was not seen: read as a Llama, whose"
+    kind = f"model_type={config['model_type']!r} is not known" if "model_type" in config else "model_type is missing"
+    said = f"{kind}, and its code was not seen: read as a Llama, whose"
     said += " fields it has"
     if passed:
         said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)

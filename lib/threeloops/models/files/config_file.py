@@ -194,7 +194,7 @@ def _would_do(text: str) -> str:
         return "; it begins with the name of a class, as a program prints a config: take that out"
     if re.match(r"\s*\{\s*'", text):
         return "; it is a dictionary of Python: JSON has double quotes, and true, false and null in small letters"
-    if re.match(r"\s*(?:#[^\n]*\n\s*)*\w+:\s", text):
+    if len(re.findall(r"^\s*\w+:\s", text, flags=re.MULTILINE)) > 1 and not text.lstrip().startswith("{"):
         return "; it looks like YAML: give the config.json that the checkpoint ships with"
     strings = r'"(?:[^"\\\n]|\\.)*"'
     bare = re.sub(rf"({strings})|//[^\n]*|/\*.*?\*/|#[^\n]*", lambda found: found[1] or "", text, flags=re.DOTALL)

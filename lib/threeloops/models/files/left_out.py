@@ -28,4 +28,4 @@ def beside_the_decoder(config: Mapping[str, Any]) -> tuple[str, ...]:
     fields = {**config, **text} if isinstance(text, Mapping) else config
     numbers = [fields[name] for name in _GUESSING if type(fields.get(name)) is int and fields[name] > 0]
     guessing = [f"{number} layer{'s' * (number > 1)} for multi-token prediction" for number in numbers[:1]]
-    return (*(words for name, words in _TOWERS.items() if config.get(name) is not None), *guessing)
+    return (*(words for name, words in _TOWERS.items() if isinstance(config.get(name), Mapping)), *guessing)

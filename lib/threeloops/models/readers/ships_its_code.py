@@ -148,6 +148,10 @@ def _mixformer(fields: Fields, name: str) -> Model:
     own = fields.config.get("architecture")
     if not isinstance(own, Mapping) or own.get("block_cls") != "parallel":
         raise ValueError("architecture must have block_cls='parallel', as every published file of this type has")
+    if own.get("mixer") or own.get("mlp_cls", "mlp") not in ("mlp", "fused_mlp"):
+        raise ValueError(
+            "architecture must have no fields of a mixer and mlp_cls 'mlp' or 'fused_mlp': others build else"
+        )
     fields.seen |= _MIXFORMER_SAYS
     fields.config = {_MIXFORMER.get(field, field): value for field, value in fields.config.items()}
     if fields.config.get("intermediate_size") is None:
