@@ -38,6 +38,7 @@ FASTEST_CLOCK_HZ = max(
 )
 CLOCK = re.compile(r"([\d.,]*\d) ?([MG])Hz")
 OTHER_RATES = {  # rates in a prompt that are no rate of the part it names, and what they are
+    "measured-card-between-nodes": "a network card's",
     "network-host-detour": "the rate of the cards behind the bus that it names",
     "roofline-binding-level": "out of the L2: bytes per cycle and clock, rounded",
     "roofline-measured-ceiling": "measured, below the peak",

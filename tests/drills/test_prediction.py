@@ -40,17 +40,17 @@ def outputs(path: Path) -> list[str]:
     return ["".join(one.get("text", "")) for cell in cells for one in cell.get("outputs", []) if "text" in one]
 
 
+TIMES = {"min": 60.0, "h": 3600.0, "days": 86_400.0}
+BASES = ("FLOP/B", "FLOP/s", "FLOP", "token/s", "token", "B", "s")
+
+
 def number(told: str) -> float:
-    unit = re.sub(r"^[\d.,]+\s*|\s*\(.*", "", told)
-    figure = float(re.match(r"[\d.,]+", told)[0].replace(",", ""))
-    return answers.parse(told.partition(" (")[0], like=_base(unit)).value if unit else figure
-
-
-def _base(unit: str) -> str:
-    found = [
-        base for base in ("FLOP/B", "FLOP/s", "token/s", "token", "B", "s") if re.fullmatch(rf".{{0,1}}{base}s?", unit)
-    ]
-    return found[0]
+    """In base units where it has a prefix, so that two of them can be held against each other."""
+    figure, unit = re.match(r"([\d.,]+(?:e-?\d+)?)\s*(.*)", told.partition(" (")[0]).groups()
+    found = [base for base in BASES if re.fullmatch(rf".{{0,1}}{base}s?", unit)]
+    if found and unit not in TIMES:
+        return answers.parse(told.partition(" (")[0], like=found[0]).value
+    return float(figure.replace(",", "")) * TIMES.get(unit, 1.0)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
