@@ -86,7 +86,8 @@ class Sight:
 
 def chromium_path() -> str:
     """Chromium; without it a CI machine fails, and another one skips with the command that would help."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first is the quickest
+    path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         hint = (
             "no Chromium here: install it with `apt-get install chromium` (Debian) or `brew install chromium` (macOS)"

@@ -351,6 +351,16 @@ def test_system_packages_are_installed_on_ci_and_never_at_home(
     assert any("apt-get install" in line and "chromium" in line for line in book.ran)
 
 
+def test_a_system_without_the_quicker_browser_goes_on_with_the_other(
+    book: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(book.shutil, "which", lambda name: None if name == book.QUICKER_BROWSER else name)
+    monkeypatch.setattr(book, "run", lambda *command: int(book.QUICKER_BROWSER in command))
+    book.system_packages()
+    assert "the tests take Chromium" in capsys.readouterr().err
+
+
 def test_every_check_runs_and_one_failure_fails_the_whole(book: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     for failing in ("ruff format", "ruff check", "mypy", "pytest"):

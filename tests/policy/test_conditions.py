@@ -2,7 +2,7 @@
 
 Dates, time zones, locales, terminals, signals and the number of workers decide no test. Conditions that can hold at
 the same time do: what fails under several is run again by hand under each. They take turns (tests/turns.py), and each
-has, at its turn, another twentieth of the files that --quick reads; --thorough has all of both.
+has, at its turn, another forty-first of the files that --quick reads; --thorough has all of both.
 """
 
 import os
@@ -24,7 +24,7 @@ from threeloops.site.printing import BROWSERS
 
 ROOT = Path(__file__).parents[2]
 FAKED = "faketime"  # Debian's package, and its program
-SHARES = 20
+SHARES = 41
 # Under faketime a wait of one thread for another never ends in time: what needs such a wait has the true clock.
 WAITS = ("test_grading_functions.py",)
 LOST = 3  # descriptors that a careless parent leaves open

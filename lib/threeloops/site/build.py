@@ -208,6 +208,7 @@ def _run_sphinx(work: Path, told: Edition) -> None:
     folders = (work / "pages", None, work / "made", work / "doctrees")
     try:
         app = Sphinx(*folders, "html", confoverrides=settings, status=None, warning=sys.stderr, warningiserror=True)
+        app.connect("env-updated", _unsearched)
         app.build()
     except SphinxError as error:
         raise SiteError(f"the pages could not be built: {error}") from error
@@ -217,6 +218,13 @@ def _run_sphinx(work: Path, told: Edition) -> None:
     maps = made.glob("**/*.map")  # of the theme's sources: 2 MB
     for left in (made / ".buildinfo", *maps, *(made / name for name in OF_ANOTHER_SEARCH)):
         left.unlink(missing_ok=True)
+
+
+def _unsearched(app: Any, env: Any) -> list[str]:
+    """No page is read for Sphinx's own search: the book has another index, and this one takes a tenth of the build."""
+    for name in env.found_docs:
+        env.metadata[name]["nosearch"] = True
+    return []
 
 
 def beside(root: Path) -> dict[str, str]:

@@ -64,8 +64,17 @@ class Warp:
         threads = number * LANES + np.arange(LANES)
         self.number, self.block, self.block_dim, self.grid_dim = number, block, block_dim, grid_dim
         self.thread = Index(threads % block_dim.x, threads // block_dim.x)
-        self.active: NDArray[np.bool_] = threads < block_dim.x * block_dim.y
+        self.active = threads < block_dim.x * block_dim.y
         self._shared, self._counts = shared, counts
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which lanes take part."""
+        return self._active
+
+    @active.setter
+    def active(self, lanes: NDArray[np.bool_]) -> None:
+        self._active, self._at_work = lanes, int(np.count_nonzero(lanes))
 
     def shared(self, name: str, words: int) -> SharedArray:
         """The block's array of that name; all of its warps get the same one."""
@@ -75,19 +84,24 @@ class Warp:
         """One number per active lane, or `width` neighbouring ones in one request; the other lanes get NaN (0 from an
         array of whole numbers).
         """
-        nothing = np.nan if array.numbers.dtype.kind == "f" else 0
-        got = np.full((width, LANES), nothing, dtype=array.numbers.dtype)
+        got: Lanes = np.empty((width, 0), dtype=array.numbers.dtype)
         if self._issue():
             places = self._places(index, width)
-            got[:, self.active] = (
+            got = (
                 array.read(places[0], warp=self.number)[None] if isinstance(array, SharedArray) else array.read(places)
             )
+        if self._at_work < LANES:
+            at_work, nothing = got, np.nan if got.dtype.kind == "f" else 0
+            got = np.full((width, LANES), nothing, dtype=got.dtype)
+            got[:, self.active] = at_work
         return got if width > 1 else got[0]
 
     def store(self, array: GlobalArray | SharedArray, index: object, values: Lanes, *, width: int = 1) -> None:
         """Write one number per active lane, or `width` neighbouring ones."""
         if self._issue():
-            places, sent = self._places(index, width), np.broadcast_to(values, (width, LANES))[:, self.active]
+            places, sent = self._places(index, width), np.broadcast_to(values, (width, LANES))
+            if self._at_work < LANES:
+                sent = sent[:, self.active]
             if isinstance(array, SharedArray):
                 array.write(places[0], sent[0], warp=self.number)
             else:
@@ -138,20 +152,25 @@ class Warp:
         self.active = outside
 
     def _places(self, index: object, width: int) -> Lanes:
-        return np.broadcast_to(np.asarray(index, dtype=np.int64), LANES)[self.active] + np.arange(width)[:, None]
+        places = np.asarray(index, dtype=np.int64)
+        if places.shape != (LANES,):
+            places = np.broadcast_to(places, LANES)
+        if self._at_work < LANES:
+            places = places[self.active]
+        return places + np.arange(width)[:, None] if width > 1 else places[None]
 
     def _issue(self, instructions: int = 1) -> bool:
         """Count an instruction; where no lane is active the warp jumps over it."""
-        lanes = int(np.count_nonzero(self.active))
-        self._counts.issued += instructions * (lanes > 0)
-        self._counts.active_lanes += instructions * lanes
-        return lanes > 0
+        self._counts.issued += instructions * (self._at_work > 0)
+        self._counts.active_lanes += instructions * self._at_work
+        return self._at_work > 0
 
     def _calculated(self, result: Lanes, *, keep: Any, flops: int) -> Lanes:
         instructions = max(1, result.size // LANES)
         self._issue(instructions)
-        self._counts.flops += flops * instructions * int(np.count_nonzero(self.active))
-        return np.where(self.active, result, keep)
+        self._counts.flops += flops * instructions * self._at_work
+        whole = self._at_work == LANES and result.shape[-1:] == (LANES,)
+        return result if whole else np.where(self.active, result, keep)
 
 
 def launch(kernel: Kernel, *arguments: object, grid: tuple[int, ...], block: tuple[int, ...]) -> Counts:

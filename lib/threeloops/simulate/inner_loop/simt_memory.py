@@ -13,6 +13,7 @@ Source: NVIDIA, CUDA C++ Best Practices Guide 12.9, 10.2.1 (32-byte transactions
         words)
 """
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,8 +110,8 @@ class GlobalArray:
 
     def _sectors(self, index: Lanes) -> int:
         inside(index, self.numbers.size)
-        sectors = set(((self.first_byte + index * self.numbers.itemsize) // SECTOR_BYTES).reshape(-1).tolist())
-        self.counts.lines += len({sector * SECTOR_BYTES // LINE_BYTES for sector in sectors})
+        sectors, lines = _touched(index.tobytes(), self.first_byte, self.numbers.itemsize)
+        self.counts.lines += lines
         self.counts.used_bytes += index.size * self.numbers.itemsize
         self.counts.touched_sectors |= sectors
         return len(sectors)
@@ -128,7 +129,8 @@ class SharedArray:
     def read(self, index: Lanes, *, warp: int) -> Numbers:
         self._serve(index)
         self.counts.races += _strangers(self._writer[index], warp)
-        self._reader[index] = np.where((self._reader[index] == NOBODY) | (self._reader[index] == warp), warp, SEVERAL)
+        before = self._reader[index]
+        self._reader[index] = np.where((before == NOBODY) | (before == warp), warp, SEVERAL)
         return self.numbers[index]
 
     def write(self, index: Lanes, values: Numbers, *, warp: int) -> None:
@@ -143,13 +145,34 @@ class SharedArray:
         self._reader[:] = NOBODY
 
     def _serve(self, index: Lanes) -> None:
-        """A bank hands out one word per turn; lanes that want the same word share it."""
         inside(index, self.numbers.size)
-        queues = [0] * BANKS
-        for word in set(index.tolist()):
-            queues[word % BANKS] += 1
         self.counts.shared_requests += 1
-        self.counts.shared_passes += max(queues)
+        self.counts.shared_passes += _passes(index.tobytes())
+
+
+# The blocks of a kernel ask for the same places again and again: what was counted once is not counted anew.
+@functools.lru_cache(maxsize=1 << 14)
+def _ends(index: bytes) -> tuple[int, int]:
+    """The first and the last of these places."""
+    places = np.frombuffer(index, dtype=np.int64)
+    return int(places.min()), int(places.max())
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _touched(index: bytes, first_byte: int, itemsize: int) -> tuple[frozenset[int], int]:
+    """The sectors that hold the elements at these places, and how many lines hold those."""
+    places = np.frombuffer(index, dtype=np.int64)
+    sectors = frozenset(((first_byte + places * itemsize) // SECTOR_BYTES).tolist())
+    return sectors, len({sector * SECTOR_BYTES // LINE_BYTES for sector in sectors})
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _passes(index: bytes) -> int:
+    """A bank hands out one word per turn; lanes that want the same word share it."""
+    queues = [0] * BANKS
+    for word in set(np.frombuffer(index, dtype=np.int64).tolist()):
+        queues[word % BANKS] += 1
+    return max(queues)
 
 
 def _strangers(touched_by: Lanes, warp: int) -> int:
@@ -158,7 +181,7 @@ def _strangers(touched_by: Lanes, warp: int) -> int:
 
 def inside(index: Lanes, size: int) -> None:
     """Refuse an index outside the array, as a memory checker would."""
-    low, high = int(index.min()), int(index.max())
+    low, high = _ends(index.tobytes())
     if low < 0 or high >= size:
         raise ValueError(
             f"index {low if low < 0 else high} lies outside an array of {size} elements; guard it with w.where(...)"
