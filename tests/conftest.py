@@ -108,8 +108,17 @@ MEASURED = "test_measure_"  # real torch, often on several ranks: left out by --
 # time to start them.
 BROWSER, BROWSERS_S = ("tests/chapters/test_browser", "tests/chapters/test_links"), 210
 BROWSER_FILES = tuple(path.name for path in (Path(__file__).parent / "chapters").glob("test_browser*.py"))
-# The pages, which are built once.
-PAGES = "tests/site/"
+# The pages, which are built once, by the worker that begins with them; some of their browser tests go to another one,
+# once the pages must be there.
+PAGES, PAGES_S, PAGES_LATER_S = "tests/site/", 500, 19
+PAGES_LATER = (
+    "test_room_page.py",
+    "test_serving_page.py",
+    "test_site_axe.py",
+    "test_site_failures.py",
+    "test_site_offline.py",
+    "test_site_phone.py",
+)
 # What times a clock on the wall, or counts what the kernel has sent, would see the other's work as its own.
 CLOCKS = ("test_measure_hosts.py", "test_measure_ranks.py", "test_measure_timing.py", "test_measure_wire.py")
 # in the environment: what --fast reads, and a seed for another order
@@ -165,7 +174,7 @@ def together(test: str) -> str:
     if path.startswith(BROWSER):
         return "browser"
     if path.startswith(PAGES):
-        return "pages"
+        return "more pages" if name in PAGES_LATER else "pages"
     if name in CLOCKS:
         return "clocks"
     if name in turns.BY_SET and "[" in test:
@@ -175,7 +184,8 @@ def together(test: str) -> str:
 
 def seconds(test: str) -> float:
     """What decides about the order: seconds of what a test stays together with."""
-    return BROWSERS_S if together(test) == "browser" else SECONDS.get(test.partition("::")[0].rpartition("/")[2], 0)
+    of_group = {"browser": BROWSERS_S, "pages": PAGES_S, "more pages": PAGES_LATER_S}
+    return of_group.get(together(test), SECONDS.get(test.partition("::")[0].rpartition("/")[2], 0))
 
 
 def left_out(item: pytest.Item) -> bool:

@@ -182,6 +182,11 @@ BY_TURN = (
     ),
 )
 WHOLE = {file: turn for turn, files in enumerate(BY_TURN) for file in files}
+# The turn of the pages, which are long to build, and the others; what takes turns test by test takes those, but for
+# what there is enough of.
+PAGES = 3
+OTHERS = tuple(turn for turn in range(TURNS) if turn != PAGES)
+IN_ALL = ("test_parts_run.py", "test_conditions.py")
 # Files whose parametrised tests take turns one by one, and the turn of the first.
 ONE_BY_ONE = {
     "test_parts_run.py": 3,
@@ -231,12 +236,16 @@ def turns(tests: Sequence[str]) -> dict[str, int]:
         elif test.rpartition("/")[2] in BY_TEST:
             found[test] = BY_TEST[test.rpartition("/")[2]]
         elif test in places:
-            found[test] = (ONE_BY_ONE[file] + places[test]) % TURNS
+            found[test] = _place(ONE_BY_ONE[file] + places[test], range(TURNS) if file in IN_ALL else OTHERS)
         elif file in explorers:
-            found[test] = explorers[file] % TURNS
+            found[test] = _place(explorers[file], OTHERS)
         elif file in BY_SET and _variant(test) in sets:
-            found[test] = sets[_variant(test)] % TURNS
+            found[test] = _place(sets[_variant(test)], OTHERS)
     return found
+
+
+def _place(number: int, among: Sequence[int]) -> int:
+    return among[number % len(among)]
 
 
 def _file(test: str) -> str:

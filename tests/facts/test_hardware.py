@@ -6,6 +6,7 @@ import datetime
 import re
 
 import pytest
+from tests.each import each
 
 from threeloops.facts import hardware
 from threeloops.facts.fact import read_fact
@@ -26,8 +27,6 @@ OWED = """
     infiniband-edr infiniband-hdr infiniband-ndr infiniband-xdr ethernet-100g ethernet-200g ethernet-400g ethernet-800g
 """
 
-every = pytest.mark.parametrize
-
 
 def known(part: Part, *names: str) -> bool:
     return all(name in part.facts for name in names)
@@ -45,12 +44,12 @@ def rates(part: Part) -> list[Engine]:
     ]
 
 
-@every("key", OWED.split())
+@each("key", OWED.split())
 def test_the_parts_we_owe_are_there(key: str) -> None:
     assert key in PARTS
 
 
-@every("part", PARTS.values(), ids=PARTS.keys())
+@each("part", PARTS)
 def test_every_value_can_be_checked(part: Part) -> None:
     rows = part.all_facts()
     assert rows
@@ -61,7 +60,7 @@ def test_every_value_can_be_checked(part: Part) -> None:
         assert unit
 
 
-@every(
+@each(
     "key",
     [key for key in having(ACCELERATORS, "sms", "fp32_lanes_per_sm", "boost_clock_hz") if "fp32" in PARTS[key].peaks],
 )
@@ -77,7 +76,7 @@ TENSOR_CLOCKS_HZ = {"h100-sxm5": 1.83e9, "h100-pcie": 1.62e9, "h200-sxm": 1.83e9
 MATRIX = ("sms", "matrix_units_per_sm", "matrix_fmas_per_cycle_fp16", "boost_clock_hz")
 
 
-@every("key", [key for key in having(ACCELERATORS, *MATRIX) if "fp16" in PARTS[key].peaks])
+@each("key", [key for key in having(ACCELERATORS, *MATRIX) if "fp16" in PARTS[key].peaks])
 def test_the_16_bit_peak_is_units_times_products_times_clock_times_two(key: str) -> None:
     part = ACCELERATORS[key]
     clock_hz = TENSOR_CLOCKS_HZ.get(key, part["boost_clock_hz"])
@@ -87,7 +86,7 @@ def test_the_16_bit_peak_is_units_times_products_times_clock_times_two(key: str)
     assert (clock_hz < 0.95 * part["boost_clock_hz"]) == (key in TENSOR_CLOCKS_HZ)
 
 
-@every(
+@each(
     ("key", "dtype"),
     [
         (key, dtype)
@@ -107,7 +106,7 @@ def test_a_processors_peak_is_cores_times_operations_times_clock(key: str, dtype
 SLOWER_THAN_ITS_PINS = {"h200-sxm": "3,201 MHz would be 4.92 TB/s; NVIDIA prints 4.8"}
 
 
-@every("key", having(ACCELERATORS, "memory_bus_bits", "memory_bits_per_s_per_pin", "memory_bytes_per_s"))
+@each("key", having(ACCELERATORS, "memory_bus_bits", "memory_bits_per_s_per_pin", "memory_bytes_per_s"))
 def test_bandwidth_is_bus_width_times_pin_rate(key: str) -> None:
     part = ACCELERATORS[key]
     of_its_pins = part["memory_bus_bits"] * part["memory_bits_per_s_per_pin"] / 8
@@ -142,8 +141,7 @@ EXCEPTIONS = {
 }
 
 
-@every("key", ACCELERATORS)
-@every(("wide", "narrow"), DOUBLINGS)
+@each(("key", "wide", "narrow"), [(key, *pair) for key in ACCELERATORS for pair in DOUBLINGS])
 def test_half_the_bits_give_twice_the_rate(key: str, wide: str, narrow: str) -> None:
     found = [
         rate.peaks[narrow].value / rate.peaks[wide].value
@@ -154,7 +152,7 @@ def test_half_the_bits_give_twice_the_rate(key: str, wide: str, narrow: str) -> 
     assert doubles or (key, wide, narrow) in EXCEPTIONS, f"{key}: {narrow} is {found} times {wide}"
 
 
-@every(("key", "wide", "narrow"), EXCEPTIONS)
+@each(("key", "wide", "narrow"), list(EXCEPTIONS))
 def test_every_exception_is_still_one(key: str, wide: str, narrow: str) -> None:
     (ratio,) = [
         rate.peaks[narrow].value / rate.peaks[wide].value
@@ -172,7 +170,7 @@ RECKONED = {
 OF_A_SIBLING = re.compile(r"([\d.]+) ?(MiB|MB|) of (\d+) GB")  # Metal's MB are MiB
 
 
-@every("key", [key for key, fact in RECKONED.items() if OF_A_SIBLING.fullmatch(fact.printed)])
+@each("key", [key for key, fact in RECKONED.items() if OF_A_SIBLING.fullmatch(fact.printed)])
 def test_a_reckoned_memory_is_a_siblings_share_of_it(key: str) -> None:
     printed, own = OF_A_SIBLING.fullmatch(RECKONED[key].printed), re.search(r"(\d+) ?GB", PARTS[key].name)
     assert printed
@@ -201,7 +199,7 @@ def test_no_card_of_a_desk_or_a_server_falls_back_to_decimal_gigabytes() -> None
 BLACKWELL_ULTRA = ("b300-hgx", "gb300")  # dense fp4 was raised over Blackwell's, sparse fp4 was not
 
 
-@every("key", sorted(set(ACCELERATORS) - {"trainium2", "trainium3"}))  # their sparsity keeps 4 of 16, not 2 of 4
+@each("key", sorted(set(ACCELERATORS) - {"trainium2", "trainium3"}))  # their sparsity keeps 4 of 16, not 2 of 4
 def test_sparsity_doubles_and_is_never_taken_for_dense(key: str) -> None:
     for rate in rates(ACCELERATORS[key]):
         for dtype in set(rate.peaks) & set(rate.sparse_peaks):
@@ -211,7 +209,7 @@ def test_sparsity_doubles_and_is_never_taken_for_dense(key: str) -> None:
             )
 
 
-@every("key", ACCELERATORS)
+@each("key", list(ACCELERATORS))
 def test_magnitudes_are_those_of_real_machines(key: str) -> None:
     part = ACCELERATORS[key]
     for name, low, high in (
@@ -234,7 +232,7 @@ def test_magnitudes_are_those_of_real_machines(key: str) -> None:
             assert 1e11 <= fact.value <= 4e16, f"{key}.{dtype}"
 
 
-@every("key", having(ACCELERATORS, "best_gemm_flops_per_s_bf16"))
+@each("key", having(ACCELERATORS, "best_gemm_flops_per_s_bf16"))
 def test_no_product_was_measured_above_the_dense_peak(key: str) -> None:
     for dtype in ("bf16", "fp8"):
         if f"best_gemm_flops_per_s_{dtype}" in ACCELERATORS[key].facts:
@@ -245,7 +243,7 @@ def test_no_product_was_measured_above_the_dense_peak(key: str) -> None:
             )
 
 
-@every("key", having(ACCELERATORS, "usable_bytes", "memory_bytes"))
+@each("key", having(ACCELERATORS, "usable_bytes", "memory_bytes"))
 def test_usable_memory_is_near_what_the_datasheet_promises(key: str) -> None:
     part = ACCELERATORS[key]
     # The datasheet's GB may be meant as GiB (7.4 % more), and drivers keep a little back; Metal a third or a quarter.
@@ -254,7 +252,7 @@ def test_usable_memory_is_near_what_the_datasheet_promises(key: str) -> None:
     assert part.capacity_bytes() == part["usable_bytes"]
 
 
-@every("key", having(LINKS, "bytes_per_s_one_way", "advertised_bytes_per_s"))
+@each("key", having(LINKS, "bytes_per_s_one_way", "advertised_bytes_per_s"))
 def test_a_link_is_one_way_and_its_brochure_is_not(key: str) -> None:
     part = LINKS[key]
     ratio = part["advertised_bytes_per_s"] / part["bytes_per_s_one_way"]
@@ -264,27 +262,27 @@ def test_a_link_is_one_way_and_its_brochure_is_not(key: str) -> None:
     assert ratio == pytest.approx(2 if both_ways else 1, rel=0.05)
 
 
-@every("key", [key for key in LINKS if key.startswith("pcie")])
+@each("key", [key for key in LINKS if key.startswith("pcie")])
 def test_pcie_is_lanes_times_transfers_less_coding(key: str) -> None:
     part = LINKS[key]
     raw = part["lanes"] * part["bits_per_s_per_lane"] / 8
     assert 0.97 * raw <= part["bytes_per_s_one_way"] <= raw  # 128b/130b takes 1.5 %
 
 
-@every("key", [key for key in LINKS if key.startswith(("infiniband", "ethernet"))])
+@each("key", [key for key in LINKS if key.startswith(("infiniband", "ethernet"))])
 def test_a_network_port_carries_the_bits_of_its_name(key: str) -> None:
     part = LINKS[key]
     gbit = {"edr": 100, "hdr": 200, "ndr": 400, "xdr": 800}.get(key.split("-")[1]) or int(key.split("-")[1].rstrip("g"))
     assert part["bytes_per_s_one_way"] == gbit * 1e9 / 8
 
 
-@every("key", [key for key in LINKS if key.startswith("nvlink") and key != "nvlink-c2c"])  # its lanes: not printed
+@each("key", [key for key in LINKS if key.startswith("nvlink") and key != "nvlink-c2c"])  # its lanes: not printed
 def test_nvlink_is_links_times_the_rate_of_one(key: str) -> None:
     part = LINKS[key]
     assert part["bytes_per_s_one_way"] == pytest.approx(part["links_per_gpu"] * part["bytes_per_s_per_link_one_way"])
 
 
-@every(
+@each(
     ("gpu", "link"),
     [
         ("v100-sxm2-32gb", "nvlink-2"),
@@ -297,7 +295,7 @@ def test_a_gpu_and_its_link_agree(gpu: str, link: str) -> None:
     assert PARTS[gpu]["link_bytes_per_s_one_way"] == PARTS[link]["bytes_per_s_one_way"]
 
 
-@every("key", having(CPUS, "memory_channels"))
+@each("key", having(CPUS, "memory_channels"))
 def test_a_processor_has_the_bandwidth_of_its_channels(key: str) -> None:
     part = CPUS[key]
     assert part["memory_bytes_per_s"] == pytest.approx(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.each import each
 
 from threeloops import dtypes
 from threeloops.facts import hardware, kernel_times
@@ -12,11 +13,7 @@ LARGEST_FILE_BYTES = 60_000
 TABLES = [table for part in kernel_times.timed_parts() for table in kernel_times.kernel_times(part).tables]
 
 
-def called(table: KernelTable) -> str:
-    return f"{table.part}-{table.family}-{table.format}"
-
-
-@pytest.mark.parametrize("table", TABLES, ids=called)
+@each("table", {f"{table.part}-{table.family}-{table.format}": table for table in TABLES})
 def test_a_table_was_made_with_the_rates_of_the_catalogue(table: KernelTable) -> None:
     part = hardware.part(table.part)
     if table.family in EXCHANGES:
@@ -29,7 +26,7 @@ def test_a_table_was_made_with_the_rates_of_the_catalogue(table: KernelTable) ->
     assert table.peak_flops_per_s == part.peaks[peak].value
 
 
-@pytest.mark.parametrize("table", TABLES, ids=called)
+@each("table", {f"{table.part}-{table.family}-{table.format}": table for table in TABLES})
 def test_a_cell_s_own_value_is_what_the_table_says_there(table: KernelTable) -> None:
     last = list(table.axes)[-1]
     first = {name: values[0] for name, values in table.axes.items()}
@@ -38,7 +35,7 @@ def test_a_cell_s_own_value_is_what_the_table_says_there(table: KernelTable) -> 
     assert said == pytest.approx([known for known in row if known])
 
 
-@pytest.mark.parametrize("table", TABLES, ids=called)
+@each("table", {f"{table.part}-{table.family}-{table.format}": table for table in TABLES})
 def test_between_two_cells_lies_neither_less_nor_more_than_both(table: KernelTable) -> None:
     last = list(table.axes)[-1]
     middle = {name: values[len(values) // 2] for name, values in table.axes.items()}

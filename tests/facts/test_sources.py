@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.each import each
 
 from threeloops.cli import main
 from threeloops.facts.fact import catalogue_files
@@ -31,7 +32,7 @@ def rows(content: Any) -> Iterator[dict[str, Any]]:
                 yield from rows(inner)
 
 
-@pytest.mark.parametrize(("name", "key"), SOURCES)
+@each(("name", "key"), SOURCES)
 def test_a_source_is_used_addressed_and_called_what_it_is(name: str, key: str) -> None:
     source = FILES[name]["sources"][key]
     assert set(source) - {"opened"} == {"title", "url", "checked"}

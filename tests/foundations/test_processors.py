@@ -4,6 +4,7 @@ import math
 import re
 
 import pytest
+from tests.each import each
 
 from threeloops.facts import hardware
 from threeloops.foundations import caches, instruction_pipelines, processor_peak
@@ -85,11 +86,14 @@ def test_stages_overlap_as_predicted(instructions: int, stages: int, width: int)
     assert len(places) == instructions * stages  # everyone passed every stage once
 
 
-@pytest.mark.parametrize("latency", [1, 3, 4, 5])
-@pytest.mark.parametrize("units", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("operations", "chains"),
-    [*((72, chains) for chains in (1, 2, 3, 4, 6, 8, 9, 12, 18)), (35, 35), (49, 7)],
+@each(
+    ("latency", "units", "operations", "chains"),
+    [
+        (latency, units, operations, chains)
+        for latency in (1, 3, 4, 5)
+        for units in (1, 2, 3)
+        for operations, chains in (*((72, chains) for chains in (1, 2, 3, 4, 6, 8, 9, 12, 18)), (35, 35), (49, 7))
+    ],
 )
 def test_chains_take_as_many_cycles_as_predicted(latency: int, units: int, operations: int, chains: int) -> None:
     ran = instruction_pipeline.issue(
@@ -142,9 +146,15 @@ def test_a_second_thread_adds_nothing_to_a_full_unit() -> None:
 # --- caches ---
 
 
-@pytest.mark.parametrize("stride", [1, 2, 3, 8, 16, 24])
-@pytest.mark.parametrize("lines", [1, 15, 16, 17, 60, 64, 65, 80, 200])
-@pytest.mark.parametrize(("sets", "ways"), [(1, 64), (16, 4), (32, 1)])
+@each(
+    ("stride", "lines", "sets", "ways"),
+    [
+        (stride, lines, sets, ways)
+        for stride in (1, 2, 3, 8, 16, 24)
+        for lines in (1, 15, 16, 17, 60, 64, 65, 80, 200)
+        for sets, ways in ((1, 64), (16, 4), (32, 1))
+    ],
+)
 def test_misses_of_a_walk_are_as_predicted(stride: int, lines: int, sets: int, ways: int) -> None:
     cache = processor_cache.Cache(sets=sets, ways=ways, line_bytes=64)
     for address in processor_cache.walk(lines=lines, stride_lines=stride, passes=5, line_bytes=64):

@@ -38,3 +38,12 @@ def test_what_fails_is_named_and_stops_nothing() -> None:
 def test_a_group_is_an_item() -> None:
     (mark,) = small(5, []).pytestmark
     assert list(mark.args[1]) == ["odd", "even"]
+
+
+def test_a_case_may_have_several_values() -> None:
+    def is_half(one: int, two: int) -> None:
+        assert 2 * one == two
+
+    with pytest.raises(AssertionError) as failed:
+        each(("one", "two"), [(1, 2), (2, 5), (4, 8)])(is_half)("all")
+    assert failed.value.__notes__ == ["one, two: (2, 5)"]

@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+from tests.each import each
 
 from threeloops.simulate.training_loop.sharded_step import PlayedStep, play
 
@@ -17,7 +18,7 @@ def drawn(seed: int) -> tuple[dict[str, float], PlayedStep]:
     return {**times, **asked}, play(**times, **asked)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each("seed", range(200))
 def test_nobody_does_two_things_at_once_and_nothing_is_computed_without_its_weights(seed: int) -> None:
     asked, run = drawn(seed)
     for network in (True, False):

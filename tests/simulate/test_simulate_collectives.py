@@ -1,22 +1,24 @@
 """The step-by-step collectives: right numbers on every rank, one message per port and step, and bytes that add up."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 from threeloops.simulate.training_loop import double_binary_tree, ring, tree
 from threeloops.simulate.training_loop.collectives import pairwise_all_to_all, random_vectors, simulated
 from threeloops.simulate.training_loop.network import Network, cuts
 
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
+ALGORITHMS = ("ring", "halving-doubling", "binomial-tree", "pipelined-tree", "double-tree", "through-root")
 
 
-@pytest.mark.parametrize(
-    "algorithm", ["ring", "halving-doubling", "binomial-tree", "pipelined-tree", "double-tree", "through-root"]
+@each(  # elements: fewer than ranks, divisible by none of them, by all but 7
+    ("algorithm", "ranks", "elements"), itertools.product(ALGORITHMS, COUNTS, (1, 47, 240))
 )
-@pytest.mark.parametrize("ranks", COUNTS)
-@pytest.mark.parametrize("elements", [1, 47, 240])  # fewer than ranks, divisible by none of them, by all but 7
 def test_all_reduce_is_the_sum_everywhere(algorithm, ranks, elements):
     run = simulated(op="all_reduce", algorithm=algorithm, ranks=ranks, elements=elements, chunks=3, seed=ranks)
     expected = np.sum(random_vectors(ranks=ranks, elements=elements, seed=ranks), axis=0)

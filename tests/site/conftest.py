@@ -1,5 +1,7 @@
 """The pages, built once for all tests of them, and served to the one browser."""
 
+import os
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
 
 from tests import seeds
@@ -65,8 +68,18 @@ def printed() -> list[str]:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory, printed: list[str]) -> Path:
-    """The pages, built as `book.py site` does."""
-    return build.build(ROOT, tmp_path_factory.mktemp("pages") / "site", prints=printed).parent
+    """The pages, built as `book.py site` does, by the first worker that needs them; another one gets a copy."""
+    own = tmp_path_factory.mktemp("pages") / "site"
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return build.build(ROOT, own, prints=printed).parent
+    of_all = tmp_path_factory.getbasetemp().with_name("pages")
+    with filelock.FileLock(of_all.with_suffix(".lock")):
+        if of_all.is_dir():
+            return Path(shutil.copytree(of_all, own))
+        built = build.build(ROOT, own, prints=printed).parent
+        shutil.copytree(built, of_all.with_suffix(".new"))
+        of_all.with_suffix(".new").rename(of_all)
+        return built
 
 
 @pytest.fixture(scope="session")

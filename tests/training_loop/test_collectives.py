@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 from threeloops.simulate.training_loop import ring
 from threeloops.simulate.training_loop.collectives import random_vectors, simulated
@@ -28,6 +29,7 @@ PAIRS = [(op, algorithm) for op in OPS for algorithm in algorithms(op)]
 TREES = ("pipelined-tree", "double-tree")
 SPARE_STEPS = {("broadcast", "double-tree"): 1, ("reduce", "double-tree"): 1, ("all_reduce", "double-tree"): 2}
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
+ALGORITHMS = ("ring", "halving-doubling", "binomial-tree", "pipelined-tree", "double-tree", "through-root")
 
 
 def exists(op, algorithm, ranks):
@@ -86,8 +88,7 @@ def test_latency_of_a_ring_as_nccl_models_it():
 # Independent count
 
 
-@pytest.mark.parametrize(("op", "algorithm"), PAIRS)
-@pytest.mark.parametrize("ranks", COUNTS)
+@each(("op", "algorithm", "ranks"), [(*pair, ranks) for pair in PAIRS for ranks in COUNTS])
 def test_time_steps_and_bytes_are_those_of_the_simulation(op, algorithm, ranks):
     if not exists(op, algorithm, ranks):
         return
@@ -222,9 +223,10 @@ def test_ring_tends_to_twice_the_vector_however_many_ranks():
     assert shares == [pytest.approx(x) for x in (1.0, 1.6, 1.98, 1.9998)]
 
 
-@pytest.mark.parametrize(("op", "algorithm"), PAIRS)
-@pytest.mark.parametrize("ranks", [2, 3, 5, 8, 11, 16])
-@pytest.mark.parametrize("size_bytes", [8, 1e4, 1e9])
+@each(
+    ("op", "algorithm", "ranks", "size_bytes"),
+    [(*pair, ranks, size) for pair in PAIRS for ranks in (2, 3, 5, 8, 11, 16) for size in (8, 1e4, 1e9)],
+)
 def test_nothing_beats_the_lower_bound(op, algorithm, ranks, size_bytes):
     if not exists(op, algorithm, ranks):
         return
@@ -272,13 +274,7 @@ def test_no_chunk_count_is_faster_than_the_optimal_one(pair, ranks, size_bytes, 
     ) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    "first", ["ring", "halving-doubling", "binomial-tree", "pipelined-tree", "double-tree", "through-root"]
-)
-@pytest.mark.parametrize(
-    "second", ["ring", "halving-doubling", "binomial-tree", "pipelined-tree", "double-tree", "through-root"]
-)
-@pytest.mark.parametrize("ranks", [3, 5, 8, 24])
+@each(("first", "second", "ranks"), itertools.product(ALGORITHMS, ALGORITHMS, (3, 5, 8, 24)))
 def test_crossover_is_where_the_faster_one_changes(first, second, ranks):
     def seconds(algorithm, size_bytes):
         return time_of("all_reduce", algorithm, size_bytes=size_bytes, ranks=ranks, chunks=4, **LINK).total_s
