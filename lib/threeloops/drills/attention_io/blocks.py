@@ -1,5 +1,5 @@
 """Drills on attention in blocks: how many queries fit, what passes by again for every block of them, and which blocks
-a causal mask spares.
+a causal mask spares; and the same traffic with the loops in the first FlashAttention's order.
 """
 
 import random
@@ -13,6 +13,7 @@ from threeloops.units import KiB
 TAUGHT = Taught("inner", "Fusion and FlashAttention")
 
 SOURCE_LOOP = "Dao, FlashAttention-2, 2023, arXiv:2307.08691, algorithm 1"
+SOURCE_FIRST_LOOP = "Dao et al., FlashAttention, 2022, arXiv:2205.14135, algorithm 1"
 SOURCE_BLOCK_SPARSE = (
     "Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3.3 (blocks that are masked are skipped)"
 )
@@ -342,4 +343,91 @@ CAUSAL = Drill(
     ),
 )
 
-DRILLS = (FIT, TRAFFIC, CAUSAL)
+# --- the first order of the loops ----------------------------------------------------------------
+
+
+def _derive_first(p: Draw) -> Derivation:
+    return Derivation(
+        value=p.heads
+        * attention_io.keys_outside_bytes(
+            query_tokens=p.tokens,
+            context_tokens=p.tokens,
+            head_dim=p.head_dim,
+            key_block=p.block,
+            bytes_per_element=p.bytes_per_element,
+        ),
+        formula=(
+            "heads × tokens × (2 × head dim once for keys and values + (3 × head dim + 4) per block of keys) × bytes"
+            " per element"
+        ),
+        substitution=(
+            f"{p.heads} × {p.tokens} × (2 × {p.head_dim} + {p.tokens} / {p.block} × (3 × {p.head_dim} + 4)) ×"
+            f" {p.bytes_per_element}"
+        ),
+        source=SOURCE_FIRST_LOOP,
+    )
+
+
+def _count_first(p: Draw) -> float:
+    """Walk every head, with queries in another block size than keys: it must not matter."""
+    from threeloops.simulate.inner_loop import bounded_attention
+
+    head = arrays(p.tokens, p.head_dim, p.bytes_per_element)
+    walks = [
+        bounded_attention.keys_outside(*head, query_block=p.block + 1, key_block=p.block, fast_bytes=64 * KiB)
+        for _ in range(p.heads)
+    ]
+    return float(sum(walk.moved_bytes for walk in walks))
+
+
+FIRST = Drill(
+    key="attention-keys-outside",
+    taught=TAUGHT,
+    title="The first order of the loops",
+    unit="B",
+    target_s=150,
+    draw=_draw_traffic,
+    small=_small_traffic,
+    prompt=lambda p: (
+        f"The first FlashAttention held a block of {p.block} keys and {p.block} values in fast memory and let all"
+        " queries pass by, then came the next block. With each query came its unfinished output, its maximum and its"
+        f" sum, and all three went back to slow memory. There are {p.heads} heads, each with keys and values of its"
+        f" own, {p.head_dim} wide, {p.tokens:,} tokens, no mask, everything in {8 * p.bytes_per_element} bits, and no"
+        " cache helps. How many bytes does it move? (Neglect what fills output, maximum and sum at the start.)"
+    ),
+    derive=_derive_first,
+    count=_count_first,
+    prerequisites=("attention-fused-traffic",),
+    slips=(
+        Slip(
+            key="everything-once",
+            wrong=lambda p: _tensors(p, 4),
+            story="You let every tensor cross once. What happens when the second block of keys comes in?",
+        ),
+        Slip(
+            key="other-order",
+            wrong=lambda p: _tensors(p, 2 + 2 * p.tokens / p.block),
+            story=(
+                "You held queries and let keys and values pass, or let unfinished outputs cross in one direction only."
+                " What has to come back in before it can be added to?"
+            ),
+        ),
+        Slip(
+            key="outputs-stay",
+            wrong=lambda p: _tensors(p, 2 + p.tokens / p.block),
+            story="Only the queries passed by. Where is the output of a query until the next block of keys comes?",
+        ),
+        Slip(
+            key="keys-pass-too",
+            wrong=lambda p: _tensors(p, 5 * p.tokens / p.block),
+            story="You fetched keys and values as often as queries. How long does a block of them stay?",
+        ),
+        Slip(
+            key="one-head",
+            wrong=lambda p: _derive_first(p).value / p.heads,
+            story="That is one head. Each head's queries see its own keys.",
+        ),
+    ),
+)
+
+DRILLS = (FIT, TRAFFIC, CAUSAL, FIRST)

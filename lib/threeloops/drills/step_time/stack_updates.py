@@ -1,8 +1,9 @@
-"""Drills on the optimisation stack: bytes of an update in one kernel, the FLOPs of Muon, and moments in eight
-bits.
+"""Drills on the optimisation stack: bytes of an update in one kernel, the FLOPs of Muon, moments in eight
+bits, and Adafactor's rows and columns.
 """
 
 import random
+from itertools import product
 
 from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
@@ -17,6 +18,7 @@ SOURCE_FUSED = (
 )
 SOURCE_MUON = "Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon, runtime analysis"
 SOURCE_NARROW = "Dettmers et al., 2021, arXiv:2110.02861, section 2"
+SOURCE_FACTORED = "Shazeer and Stern, 2018, arXiv:1804.04235, sections 3 (factors) and 4 (no momentum)"
 PARTS = ("a100-sxm4-80gb", "h100-sxm5", "h200-sxm")
 
 STATE_BYTES = 16  # per parameter: weight, gradient and two moments, all fp32
@@ -336,5 +338,105 @@ NARROW = Drill(
     ),
 )
 
+# --- a row and a column in place of a matrix -----------------------------------------------------
+
+
+def _shapes(p: Draw) -> list[tuple[int, ...]]:
+    """Parameters of one layer: attention's four matrices, the feed-forward block's three, two norms."""
+    return [(p.width, p.width)] * 4 + [(p.wide, p.width)] * 2 + [(p.width, p.wide)] + [(p.width,)] * 2
+
+
+def _values(p: Draw) -> int:
+    """Parameters of the whole model."""
+    return int(p.layers * (4 * p.width**2 + 3 * p.width * p.wide + 2 * p.width))
+
+
+def _factored(p: Draw, *, widths: float, wides: float) -> float:
+    """fp32 bytes of that many vectors of either length in each layer."""
+    return float(4 * p.layers * (widths * p.width + wides * p.wide))
+
+
+def _draw_factored(rng: random.Random) -> Draw:
+    width = rng.randrange(2048, 8449, 256)
+    return drawn(layers=rng.randrange(24, 82, 2), width=width, wide=width * rng.choice((11, 12, 13, 15)) // 4)
+
+
+def _small_factored(rng: random.Random) -> Draw:
+    return drawn(layers=rng.choice((2, 3)), width=rng.choice((5, 7)), wide=rng.choice((16, 18)))
+
+
+def _derive_factored(p: Draw) -> Derivation:
+    return Derivation(
+        value=p.layers * optimisers.adafactor_state_bytes(shapes=_shapes(p), bytes_per_element=4, first_moment=False),
+        formula=(
+            "4 bytes × layers × (4 × (width + width) + 3 × (feed-forward width + width) + 2 × width): a matrix has rows"
+            " plus columns, a norm its whole width"
+        ),
+        substitution=f"4 × {p.layers} × (4 × ({p.width} + {p.width}) + 3 × ({p.wide} + {p.width}) + 2 × {p.width})",
+        source=SOURCE_FACTORED,
+    )
+
+
+def _count_factored(p: Draw) -> float:
+    """Visit every squared gradient, and see which means it goes into."""
+    means = set()
+    for layer, (tensor, shape) in product(range(p.layers), enumerate(_shapes(p))):
+        for place in product(*map(range, shape)):
+            for side in range(len(shape)):
+                means.add((layer, tensor, side, place[side]))
+    return float(sum(4 for _ in means))
+
+
+FACTORED = Drill(
+    key="stack-adafactor-state",
+    taught=TAUGHT,
+    title="A row and a column in place of a matrix",
+    unit="B",
+    capacity=True,
+    target_s=150,
+    draw=_draw_factored,
+    small=_small_factored,
+    prompt=lambda p: (
+        f"Each of a model's {p.layers} layers has four square matrices in its attention, {p.width:,} wide, three"
+        f" matrices of {p.width:,} by {p.wide:,} in its feed-forward block, and two norms with a weight for each of"
+        f" {p.width:,} channels. Adafactor trains it without a first moment. Of a matrix's second moment it keeps a"
+        " mean per row and a mean per column, of a vector's all of it, in fp32. How much memory does the second moment"
+        " of these layers take?"
+    ),
+    derive=_derive_factored,
+    count=_count_factored,
+    prerequisites=("stack-8-bit-moments",),
+    slips=(
+        Slip(
+            key="not-factored",
+            wrong=lambda p: 4 * _values(p),
+            story=(
+                "You kept a number for every parameter: the second moment as a whole, or a first one beside the"
+                " factors. Read again what is kept of a matrix."
+            ),
+        ),
+        Slip(
+            key="two-moments",
+            wrong=lambda p: 8 * _values(p),
+            story="Those are Adam's two moments. Adafactor keeps neither as a whole.",
+        ),
+        Slip(
+            key="rows-alone",
+            wrong=lambda p: _factored(p, widths=4 + 1 + 2, wides=2),
+            story="You kept one mean per row of a matrix. Its columns have theirs, too.",
+        ),
+        Slip(
+            key="norms-forgotten",
+            wrong=lambda p: _factored(p, widths=11, wides=3),
+            story="You left out the norms. Beside factors they are no longer small.",
+        ),
+        Slip(
+            key="one-layer",
+            wrong=lambda p: _factored(p, widths=13, wides=3) / p.layers,
+            story="That is one layer. How many are there?",
+        ),
+    ),
+)
+
 DRILLS = (FUSED, MUON)
-MEMORY_DRILLS = (NARROW,)
+MEMORY_DRILLS = (NARROW, FACTORED)

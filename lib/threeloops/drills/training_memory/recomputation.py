@@ -1,12 +1,15 @@
-"""Drills on recomputation: what segments leave waiting and bring back, how few layers suffice, what it costs; and the
-longest sequence that fits.
+"""Drills on recomputation: what segments leave waiting and bring back, how few layers suffice, what it costs, and what
+torch leaves out of it; and the longest sequence that fits.
 """
 
 import math
 import random
 
+from threeloops.drills.engine import catalogued
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.drills.training_memory.activations import SOURCE_BLOCK
+from threeloops.models import model_flops
+from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
 from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, ms
@@ -17,6 +20,16 @@ SOURCE_SEGMENTS = (
 )
 SOURCE_BLOCK_METHOD = (
     "Megatron-LM, argument recompute_method=block; Korthikanti et al., 2022, arXiv:2205.05198, section 5"
+)
+SOURCE_EARLY = "torch 2.13, torch/utils/checkpoint.py, set_checkpoint_early_stop, 2026"
+EARLY = (  # models whose layers are alike, and layers of a segment
+    ("llama-3-8b", 4),
+    ("llama-2-13b", 5),
+    ("llama-3-70b", 5),
+    ("qwen2.5-7b", 7),
+    ("qwen2.5-14b", 6),
+    ("qwen3-8b", 6),
+    ("qwen3-32b", 4),
 )
 
 
@@ -313,6 +326,134 @@ TIME = Drill(
     ),
 )
 
+# --- where the second pass stops -----------------------------------------------------------------
+
+
+def _early_draw(model: Model, *, every: int, tokens: int) -> Draw:
+    """A model's numbers as the prompt gives them, beside the model itself."""
+    ((layer, layers),) = model.groups
+    assert isinstance(layer.mlp, DenseMlp)
+    return drawn(
+        model=model, layers=layers, hidden=model.hidden, wide=layer.mlp.intermediate, every=every, tokens=tokens
+    )
+
+
+def _draw_early(rng: random.Random) -> Draw:
+    key, every = rng.choice(EARLY)
+    p = _early_draw(catalogued.model(key), every=every, tokens=1024 * rng.randrange(5, 48))
+    p.name = catalogued.model_name(key)
+    return p
+
+
+def _small_early(rng: random.Random) -> Draw:
+    layer = Layer(
+        attention=Attention(num_heads=2, num_kv_heads=1, head_dim=2),
+        mlp=DenseMlp(intermediate=rng.choice((7, 9)), gated=True, activation="silu"),
+        norm="rmsnorm",
+        num_norms=2,
+    )
+    every = rng.choice((2, 4))
+    groups = ((layer, every * rng.choice((2, 3))),)
+    model = Model(name="drawn", hidden=4, vocab=11, groups=groups, tied_head=False, max_context=99)
+    return _early_draw(model, every=every, tokens=rng.choice((5, 6)))
+
+
+def _products(p: Draw, *, matrices: float, per_token: float = 2) -> float:
+    """FLOPs of that many matrices of the feed-forward block for all tokens."""
+    return float(matrices * per_token * p.hidden * p.wide * p.tokens)
+
+
+def _derive_early(p: Draw) -> Derivation:
+    return Derivation(
+        value=model_flops.early_stop_flops(
+            p.model, batch=1, sequence=p.tokens, causal="exact", recompute="full", every=p.every
+        ),
+        formula="layers / layers of a segment × 2 × width × feed-forward width × tokens",
+        substitution=f"{p.layers} / {p.every} × 2 × {p.hidden} × {p.wide} × {p.tokens}",
+        source=SOURCE_EARLY,
+    )
+
+
+def _kernels(model: Model) -> list[tuple[str, str, int]]:
+    """A layer's kernels in turn: what each reads and makes, and the weights of its matrix."""
+    ((layer, _),) = model.groups
+    assert isinstance(layer.attention, Attention)
+    assert isinstance(layer.mlp, DenseMlp)
+    heads, wide = layer.attention, layer.mlp.intermediate * model.hidden
+    query, key = (model.hidden * heads.head_dim * number for number in (heads.num_heads, heads.num_kv_heads))
+    return [
+        ("layer", "query", query),
+        ("layer", "key", key),
+        ("layer", "value", key),
+        ("query key value", "read", 0),
+        ("read", "mixed", query),
+        ("mixed", "gate", wide),
+        ("mixed", "up", wide),
+        ("gate up", "inner", 0),
+        ("inner", "layer", wide),
+    ]
+
+
+def _count_early(p: Draw) -> float:
+    """Run every segment again, kernel by kernel, until all that its kernels read is there; count what is left."""
+    left = 0
+    for _segment in range(0, p.layers, p.every):
+        kernels = p.every * _kernels(p.model)
+        made_by, last = {"layer": -1}, -1  # the input of the segment is kept
+        for place, (reads, makes, _) in enumerate(kernels):
+            last = max(last, *(made_by[name] for name in reads.split()))
+            made_by[makes] = place
+        left += sum(2 for *_, weights in kernels[last + 1 :] for _ in range(p.tokens) for _ in range(weights))
+    return float(left)
+
+
+EARLY_STOP = Drill(
+    key="memory-early-stop",
+    taught=TAUGHT,
+    title="Where the second pass stops",
+    unit="FLOP",
+    target_s=120,
+    draw=_draw_early,
+    small=_small_early,
+    prompt=lambda p: (
+        f"{p.name} has {p.layers} layers, {p.hidden:,} wide; a layer ends with a gated feed-forward block (gate, up,"
+        f" down), {p.wide:,} wide. It trains on {p.tokens:,} tokens a step, with a checkpoint around every {p.every}"
+        " layers: when the backward pass reaches such a segment, torch runs it forward once more, and stops as soon as"
+        " everything that the backward pass reads has been made. A matmul's backward pass reads its inputs, and nobody"
+        " reads what the segment's last matmul returns. How many FLOPs does stopping early save in a step?"
+    ),
+    derive=_derive_early,
+    count=_count_early,
+    prerequisites=("memory-recomputed-segments",),
+    slips=(
+        Slip(
+            key="every-layer",
+            wrong=lambda p: _products(p, matrices=p.layers),
+            story="You left out a matmul in every layer. Inside a segment the next layer reads what it returns.",
+        ),
+        Slip(
+            key="one-segment",
+            wrong=lambda p: _products(p, matrices=1),
+            story="That is one segment. Each of them is run again, and each stops early.",
+        ),
+        Slip(
+            key="whole-block",
+            wrong=lambda p: _products(p, matrices=3 * p.layers / p.every),
+            story="You left out the whole feed-forward block. The last matmul reads what gate and up make.",
+        ),
+        Slip(
+            key="multiply-adds",
+            wrong=lambda p: _products(p, matrices=p.layers / p.every, per_token=1),
+            story="You counted multiply-adds. Each is two operations.",
+        ),
+        Slip(
+            key="square",
+            wrong=lambda p: _products(p, matrices=p.layers / p.every) * p.hidden / p.wide,
+            story="You took attention's last matmul. What stands at the end of a layer?",
+        ),
+    ),
+)
+
 # --- the longest sequence ------------------------------------------------------------------------
 
 
@@ -418,4 +559,4 @@ LONGEST = Drill(
     ),
 )
 
-DRILLS = (SEGMENTS, FEWEST, TIME, LONGEST)
+DRILLS = (SEGMENTS, FEWEST, TIME, EARLY_STOP, LONGEST)
