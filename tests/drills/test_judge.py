@@ -21,7 +21,7 @@ SIZE = 6 * 2**30  # 6.00 GiB, which is 6.44 GB
 
 
 def slip(key: str, factor: float) -> Slip:
-    return Slip(key=key, wrong=lambda p: p.answer * factor, story=f"You made the slip called {key}.")
+    return Slip(key, lambda p: p.answer * factor) | f"You made the slip called {key}."
 
 
 def toy(*slips: Slip, unit: str = "B", tolerance: float = 0.02) -> Drill:

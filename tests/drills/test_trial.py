@@ -13,7 +13,7 @@ from threeloops.drills.engine.trial import DRAWS, tried
 
 SOUND = bank.defined("failure-lost-time")
 EMPTY = SOUND.derive(SOUND.draw(random.Random(1)))
-TWIN = Slip(key="twin", wrong=lambda p: 1.01 * SOUND.slips[0].wrong(p), story="Twice the same.")
+TWIN = Slip("twin", lambda p: 1.01 * SOUND.slips[0].wrong(p)) | "Twice the same."
 
 
 def derived(**other: object) -> Drill:

@@ -162,7 +162,7 @@ def test_two_mistakes_with_one_answer_are_asked_about() -> None:
 def test_the_nearest_mistake_is_named_before_those_further_off() -> None:
     drill = DRILLS["kv-bytes-per-token"]
     stories = [
-        Slip(key=key, wrong=lambda p, value=value: value, story=key)
+        Slip(key, lambda p, value=value: value, key)
         for key, value in (("far", 118.0), ("near", 104.0), ("nearer", 101.0))
     ]
     toy = SimpleNamespace(slips=stories)

@@ -8,7 +8,7 @@ at the mistake without giving the answer away.
 import hashlib
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,13 +39,21 @@ def changed(p: Draw, **numbers: object) -> Draw:
     return drawn(**vars(p) | numbers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Slip:
-    """A named wrong formula: what somebody who made this mistake would have answered."""
+    """A named wrong formula, what somebody who made this mistake would have answered; and behind a bar its story.
+
+    >>> slip = Slip("keys-only", lambda p: p.bytes / 2) | "You counted keys alone. What is kept beside them?"
+    >>> slip.key, slip.wrong(drawn(bytes=300)), slip.story
+    ('keys-only', 150.0, 'You counted keys alone. What is kept beside them?')
+    """
 
     key: str
     wrong: Callable[[Draw], float]
-    story: str  # points at the mistake; never contains the answer
+    story: str = ""  # points at the mistake; never contains the answer
+
+    def __or__(self, story: str) -> "Slip":
+        return replace(self, story=story)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,24 +22,6 @@ def _node_rate(p: Draw) -> float:
     return float(p.gpus / p.gpu_years + 1 / p.host_years)
 
 
-def _draw_system(rng: random.Random) -> Draw:
-    return drawn(
-        nodes=rng.randrange(130, 900, 10),
-        gpus=rng.choice((4, 6)),
-        gpu_years=rng.randrange(18, 60),
-        host_years=rng.randrange(4, 14),
-    )
-
-
-def _small_system(rng: random.Random) -> Draw:
-    return drawn(
-        nodes=rng.randrange(2, 5),
-        gpus=rng.choice((3, 4, 6)),
-        gpu_years=rng.choice((20, 35)),
-        host_years=rng.choice((6, 9)),
-    )
-
-
 def _derive_system(p: Draw) -> Derivation:
     gpus = reliability.system_mtbf_s(part_mtbf_s=p.gpu_years * YEAR, num_parts=p.nodes * p.gpus)
     hosts = reliability.system_mtbf_s(part_mtbf_s=p.host_years * YEAR, num_parts=p.nodes)
@@ -68,8 +50,18 @@ SYSTEM = Drill(
     unit="s",
     target_s=120,
     apart=1.06,
-    draw=_draw_system,
-    small=_small_system,
+    draw=lambda rng: drawn(
+        nodes=rng.randrange(130, 900, 10),
+        gpus=rng.choice((4, 6)),
+        gpu_years=rng.randrange(18, 60),
+        host_years=rng.randrange(4, 14),
+    ),
+    small=lambda rng: drawn(
+        nodes=rng.randrange(2, 5),
+        gpus=rng.choice((3, 4, 6)),
+        gpu_years=rng.choice((20, 35)),
+        host_years=rng.choice((6, 9)),
+    ),
     prompt=lambda p: (
         f"A run uses {p.nodes} nodes of {p.gpus} GPUs. A GPU fails every {p.gpu_years} years on average; everything"
         f" else in a node, taken together, every {p.host_years} years. Any failure stops the run. How much time lies"
@@ -78,26 +70,13 @@ SYSTEM = Drill(
     derive=_derive_system,
     count=_count_system,
     slips=(
-        Slip(
-            key="gpus-only",
-            wrong=lambda p: p.gpu_years * YEAR / (p.nodes * p.gpus),
-            story="You counted failures of GPUs only. What else in a node can stop the run?",
-        ),
-        Slip(
-            key="hosts-only",
-            wrong=lambda p: p.host_years * YEAR / p.nodes,
-            story="You let no GPU fail. There are several in every node.",
-        ),
-        Slip(
-            key="one-node",
-            wrong=lambda p: YEAR / _node_rate(p),
-            story="That is one node by itself. Every node can stop the run.",
-        ),
-        Slip(
-            key="one-gpu-per-node",
-            wrong=lambda p: YEAR / (p.nodes * (1 / p.gpu_years + 1 / p.host_years)),
-            story="You put one GPU into each node. Read again how many it holds.",
-        ),
+        Slip("gpus-only", lambda p: p.gpu_years * YEAR / (p.nodes * p.gpus))
+        | "You counted failures of GPUs only. What else in a node can stop the run?",
+        Slip("hosts-only", lambda p: p.host_years * YEAR / p.nodes)
+        | "You let no GPU fail. There are several in every node.",
+        Slip("one-node", lambda p: YEAR / _node_rate(p)) | "That is one node by itself. Every node can stop the run.",
+        Slip("one-gpu-per-node", lambda p: YEAR / (p.nodes * (1 / p.gpu_years + 1 / p.host_years)))
+        | "You put one GPU into each node. Read again how many it holds.",
     ),
 )
 
@@ -164,26 +143,14 @@ LARGER = Drill(
     derive=_derive_larger,
     count=_count_larger,
     slips=(
-        Slip(
-            key="same-machine",
-            wrong=lambda p: p.days * day / p.stops,
-            story="That is the time between the stops of the first run. The next one has more parts.",
-        ),
-        Slip(
-            key="longer-with-more",
-            wrong=lambda p: p.days * day / p.stops * p.target / p.gpus,
-            story="You let a larger machine fail less often. More parts mean more that can fail.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: p.days * day * p.gpus / p.stops,
-            story="That is the time between failures of a single GPU.",
-        ),
-        Slip(
-            key="divided-twice",
-            wrong=lambda p: p.days * day / p.stops / p.target,
-            story="You divided by the new number of GPUs, and forgot how many there were before.",
-        ),
+        Slip("same-machine", lambda p: p.days * day / p.stops)
+        | "That is the time between the stops of the first run. The next one has more parts.",
+        Slip("longer-with-more", lambda p: p.days * day / p.stops * p.target / p.gpus)
+        | "You let a larger machine fail less often. More parts mean more that can fail.",
+        Slip("one-gpu", lambda p: p.days * day * p.gpus / p.stops)
+        | "That is the time between failures of a single GPU.",
+        Slip("divided-twice", lambda p: p.days * day / p.stops / p.target)
+        | "You divided by the new number of GPUs, and forgot how many there were before.",
     ),
 )
 

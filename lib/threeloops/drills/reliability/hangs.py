@@ -30,15 +30,6 @@ def _late(p: Draw) -> int:
     return flight_record.late_rank(dict(zip(p.ranks, p.numbers, strict=True)))
 
 
-def _derive_hang(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(_late(p) // 8),
-        formula="floor(rank with the fewest collectives / GPUs of a node)",
-        substitution=f"floor({_late(p)} / 8)",
-        source=SOURCE_RECORD,
-    )
-
-
 def _count_hang(p: Draw) -> float:
     """Collective after collective is completed when all ranks have called it; the first that is not names the rank."""
     collective = 0
@@ -71,29 +62,21 @@ HANG = Drill(
         + ". A node has 8 GPUs, ranks are numbered node by node, and the first node is node 0. On which node do you"
         " look for the cause?"
     ),
-    derive=_derive_hang,
+    derive=lambda p: Derivation(
+        value=float(_late(p) // 8),
+        formula="floor(rank with the fewest collectives / GPUs of a node)",
+        substitution=f"floor({_late(p)} / 8)",
+        source=SOURCE_RECORD,
+    ),
     count=_count_hang,
     slips=(
-        Slip(
-            key="first-to-fire",
-            wrong=lambda p: float(p.ranks[p.first] // 8),
-            story="You went where the watchdog fired first. That rank waits, as the others do.",
-        ),
-        Slip(
-            key="furthest-ahead",
-            wrong=lambda p: float(p.ranks[p.ahead] // 8),
-            story="You took the rank that is furthest. It has called what another one has not.",
-        ),
-        Slip(
-            key="lowest-rank",
-            wrong=lambda p: float(p.ranks[0] // 8),
-            story="You took the group's first rank. It leads nothing in an all-reduce.",
-        ),
-        Slip(
-            key="rank",
-            wrong=lambda p: float(_late(p)),
-            story="That is the rank. On which node does it run?",
-        ),
+        Slip("first-to-fire", lambda p: float(p.ranks[p.first] // 8))
+        | "You went where the watchdog fired first. That rank waits, as the others do.",
+        Slip("furthest-ahead", lambda p: float(p.ranks[p.ahead] // 8))
+        | "You took the rank that is furthest. It has called what another one has not.",
+        Slip("lowest-rank", lambda p: float(p.ranks[0] // 8))
+        | "You took the group's first rank. It leads nothing in an all-reduce.",
+        Slip("rank", lambda p: float(_late(p))) | "That is the rank. On which node does it run?",
     ),
 )
 
@@ -135,17 +118,6 @@ def _rounds(p: Draw) -> int:
     return elastic.micro_batches_each(global_batch=_batch(p), micro_batch=p.micro, ranks=p.before - p.lost)
 
 
-def _derive_accumulated(p: Draw) -> Derivation:
-    return Derivation(
-        value=(_rounds(p) * p.pass_ms + p.other_ms) / thousand,
-        formula="ceil(global batch / (micro-batch × ranks left)) × time of a micro-batch + exchange and update",
-        substitution=(
-            f"(ceil({_batch(p)} / ({p.micro} × ({p.before} − {p.lost}))) × {p.pass_ms} + {p.other_ms}) / 1000"
-        ),
-        source=SOURCE_ELASTIC,
-    )
-
-
 def _count_accumulated(p: Draw) -> float:
     """Micro-batches dealt out like cards; the rank with the most of them is waited for."""
     dealt = [0] * (p.before - p.lost)
@@ -168,29 +140,24 @@ ACCUMULATED = Drill(
         f" and take {p.pass_ms} ms each, forward and backward; exchange and update take {p.other_ms} ms once a step."
         " Micro-batches are dealt out as evenly as can be. How long is a step now?"
     ),
-    derive=_derive_accumulated,
+    derive=lambda p: Derivation(
+        value=(_rounds(p) * p.pass_ms + p.other_ms) / thousand,
+        formula="ceil(global batch / (micro-batch × ranks left)) × time of a micro-batch + exchange and update",
+        substitution=(
+            f"(ceil({_batch(p)} / ({p.micro} × ({p.before} − {p.lost}))) × {p.pass_ms} + {p.other_ms}) / 1000"
+        ),
+        source=SOURCE_ELASTIC,
+    ),
     count=_count_accumulated,
     slips=(
-        Slip(
-            key="as-before",
-            wrong=lambda p: (p.rounds * p.pass_ms + p.other_ms) / thousand,
-            story="That is a step before the loss. The same batch is on fewer ranks now.",
-        ),
-        Slip(
-            key="not-rounded",
-            wrong=lambda p: (p.rounds * p.before / (p.before - p.lost) * p.pass_ms + p.other_ms) / thousand,
-            story="You divided the batch into fractions of a micro-batch. Some rank runs a whole one more.",
-        ),
-        Slip(
-            key="all-grows",
-            wrong=lambda p: (p.rounds * p.pass_ms + p.other_ms) / thousand * p.before / (p.before - p.lost),
-            story="You stretched the whole step. Exchange and update come once, however many micro-batches there are.",
-        ),
-        Slip(
-            key="other-each-time",
-            wrong=lambda p: _rounds(p) * (p.pass_ms + p.other_ms) / thousand,
-            story="You exchanged gradients after every micro-batch. They are accumulated.",
-        ),
+        Slip("as-before", lambda p: (p.rounds * p.pass_ms + p.other_ms) / thousand)
+        | "That is a step before the loss. The same batch is on fewer ranks now.",
+        Slip("not-rounded", lambda p: (p.rounds * p.before / (p.before - p.lost) * p.pass_ms + p.other_ms) / thousand)
+        | "You divided the batch into fractions of a micro-batch. Some rank runs a whole one more.",
+        Slip("all-grows", lambda p: (p.rounds * p.pass_ms + p.other_ms) / thousand * p.before / (p.before - p.lost))
+        | "You stretched the whole step. Exchange and update come once, however many micro-batches there are.",
+        Slip("other-each-time", lambda p: _rounds(p) * (p.pass_ms + p.other_ms) / thousand)
+        | "You exchanged gradients after every micro-batch. They are accumulated.",
     ),
 )
 
@@ -244,26 +211,14 @@ RESHARDED = Drill(
     derive=_derive_resharded,
     count=_count_resharded,
     slips=(
-        Slip(
-            key="lost-shards-only",
-            wrong=lambda p: (p.before - p.after) / p.before * p.state_gb * GB,
-            story="You moved what the lost ranks had. The other shards' borders move, too.",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: p.state_gb * GB * 1.0,
-            story="You moved everything. The first ranks keep most of what they have.",
-        ),
-        Slip(
-            key="kept",
-            wrong=lambda p: elastic.shard_overlap(before=p.before, after=p.after) * p.state_gb * GB,
-            story="That is what stays where it is.",
-        ),
-        Slip(
-            key="growth-of-each",
-            wrong=lambda p: (p.before - p.after) / p.after * p.state_gb * GB,
-            story="You counted how much larger the shards become. Their beginnings move as well.",
-        ),
+        Slip("lost-shards-only", lambda p: (p.before - p.after) / p.before * p.state_gb * GB)
+        | "You moved what the lost ranks had. The other shards' borders move, too.",
+        Slip("everything", lambda p: p.state_gb * GB * 1.0)
+        | "You moved everything. The first ranks keep most of what they have.",
+        Slip("kept", lambda p: elastic.shard_overlap(before=p.before, after=p.after) * p.state_gb * GB)
+        | "That is what stays where it is.",
+        Slip("growth-of-each", lambda p: (p.before - p.after) / p.after * p.state_gb * GB)
+        | "You counted how much larger the shards become. Their beginnings move as well.",
     ),
 )
 
@@ -282,15 +237,6 @@ def _draw_elastic(rng: random.Random) -> Draw:
 def _gain(p: Draw) -> float:
     return elastic.elastic_gain_s(
         nodes=p.nodes, lost=p.lost, spare_s=p.spare_min * minute, restart_s=p.restart_min * minute
-    )
-
-
-def _derive_elastic(p: Draw) -> Derivation:
-    return Derivation(
-        value=_gain(p),
-        formula="(until spares − restart) × nodes left / nodes",
-        substitution=f"({p.spare_min} − {p.restart_min}) × 60 × ({p.nodes} − {p.lost}) / {p.nodes}",
-        source=SOURCE_ELASTIC,
     )
 
 
@@ -324,29 +270,22 @@ ELASTIC = Drill(
         f" that are left, which takes {p.restart_min} minutes, too, runs at their share of its speed, and restarts"
         " once more on all nodes when the spares are there. How much sooner does it end in the second way?"
     ),
-    derive=_derive_elastic,
+    derive=lambda p: Derivation(
+        value=_gain(p),
+        formula="(until spares − restart) × nodes left / nodes",
+        substitution=f"({p.spare_min} − {p.restart_min}) × 60 × ({p.nodes} − {p.lost}) / {p.nodes}",
+        source=SOURCE_ELASTIC,
+    ),
     count=_count_elastic,
     slips=(
-        Slip(
-            key="free-restart",
-            wrong=lambda p: p.spare_min * minute * (p.nodes - p.lost) / p.nodes,
-            story="You ran from the first minute on. Restarting with fewer nodes takes time.",
-        ),
-        Slip(
-            key="full-speed",
-            wrong=lambda p: (p.spare_min - p.restart_min) * minute * 1.0,
-            story="You ran at full speed. Some nodes are missing.",
-        ),
-        Slip(
-            key="two-restarts",
-            wrong=lambda p: (p.spare_min - 2 * p.restart_min) * minute * (p.nodes - p.lost) / p.nodes,
-            story="You charged both restarts. The run that waits restarts once, too.",
-        ),
-        Slip(
-            key="what-is-missing",
-            wrong=lambda p: (p.spare_min - p.restart_min) * minute * p.lost / p.nodes,
-            story="That is what the missing nodes would have done.",
-        ),
+        Slip("free-restart", lambda p: p.spare_min * minute * (p.nodes - p.lost) / p.nodes)
+        | "You ran from the first minute on. Restarting with fewer nodes takes time.",
+        Slip("full-speed", lambda p: (p.spare_min - p.restart_min) * minute * 1.0)
+        | "You ran at full speed. Some nodes are missing.",
+        Slip("two-restarts", lambda p: (p.spare_min - 2 * p.restart_min) * minute * (p.nodes - p.lost) / p.nodes)
+        | "You charged both restarts. The run that waits restarts once, too.",
+        Slip("what-is-missing", lambda p: (p.spare_min - p.restart_min) * minute * p.lost / p.nodes)
+        | "That is what the missing nodes would have done.",
     ),
 )
 
@@ -365,15 +304,6 @@ def _chance(p: Draw) -> float:
 
 def _expected(p: Draw) -> float:
     return float(6 / (16384 * 54) * p.gpus * p.days)
-
-
-def _derive_corrupted(p: Draw) -> Derivation:
-    return Derivation(
-        value=_chance(p),
-        formula="1 − e^(−events / (GPUs × days) × GPUs × days of this run)",
-        substitution=f"1 − {math.e}**(−6 / (16384 × 54) × {p.gpus} × {p.days})",
-        source=SOURCE_LLAMA,
-    )
 
 
 def _count_corrupted(p: Draw) -> float:
@@ -397,29 +327,21 @@ CORRUPTED = Drill(
         "In 54 days on 16,384 GPUs a published run met 6 silent data corruptions that were noticed. At the same rate,"
         f" how likely is it that a run of {p.days} days on {p.gpus:,} GPUs meets at least one?"
     ),
-    derive=_derive_corrupted,
+    derive=lambda p: Derivation(
+        value=_chance(p),
+        formula="1 − e^(−events / (GPUs × days) × GPUs × days of this run)",
+        substitution=f"1 − {math.e}**(−6 / (16384 × 54) × {p.gpus} × {p.days})",
+        source=SOURCE_LLAMA,
+    ),
     count=_count_corrupted,
     slips=(
-        Slip(
-            key="expected",
-            wrong=_expected,
-            story="That is how many are expected. A chance is no number of events, and several may fall into one run.",
-        ),
-        Slip(
-            key="none",
-            wrong=lambda p: 1 - _chance(p),
-            story="That is the chance of none.",
-        ),
-        Slip(
-            key="gpus-ignored",
-            wrong=lambda p: -math.expm1(-6 / 54 * p.days),
-            story="You scaled by days alone. This run has another number of GPUs.",
-        ),
-        Slip(
-            key="days-ignored",
-            wrong=lambda p: -math.expm1(-6 / 16384 * p.gpus),
-            story="You scaled by GPUs alone. This run lasts for another number of days.",
-        ),
+        Slip("expected", _expected)
+        | "That is how many are expected. A chance is no number of events, and several may fall into one run.",
+        Slip("none", lambda p: 1 - _chance(p)) | "That is the chance of none.",
+        Slip("gpus-ignored", lambda p: -math.expm1(-6 / 54 * p.days))
+        | "You scaled by days alone. This run has another number of GPUs.",
+        Slip("days-ignored", lambda p: -math.expm1(-6 / 16384 * p.gpus))
+        | "You scaled by GPUs alone. This run lasts for another number of days.",
     ),
 )
 

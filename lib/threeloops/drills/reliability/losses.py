@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.training_loop.run import reliability
 from threeloops.units import minute
 
@@ -29,21 +29,6 @@ def _draw_lost(rng: random.Random) -> Draw:
     )
 
 
-def _small_lost(rng: random.Random) -> Draw:
-    p = _draw_lost(rng)
-    p.steps = rng.randrange(7, 40)
-    return p
-
-
-def _derive_lost(p: Draw) -> Derivation:
-    return Derivation(
-        value=_lost(p),
-        formula="steps between saves × time of a step / 2 + detection + restart",
-        substitution=f"{p.steps} × {p.step_s} / 2 + {p.detect_s} + {p.restart_s}",
-        source=SOURCE_DALY,
-    )
-
-
 def _count_lost(p: Draw) -> float:
     """A failure in the middle of every step of the interval, one after another."""
     lost = 0.0
@@ -61,36 +46,29 @@ LOST = Drill(
     target_s=75,
     apart=1.06,
     draw=_draw_lost,
-    small=_small_lost,
+    small=lambda rng: changed(_draw_lost(rng), steps=rng.randrange(7, 40)),
     prompt=lambda p: (
         f"A run saves its state after every {p.steps} steps of {p.step_s} s. When a node is lost, other ranks hang in a"
         f" collective for {p.detect_s} s until it times out; then it takes {p.restart_s} s until steps run again from"
         " the last save. How much time does a failure cost on average, if it may come at any moment? (Saving itself"
         " takes no time here.)"
     ),
-    derive=_derive_lost,
+    derive=lambda p: Derivation(
+        value=_lost(p),
+        formula="steps between saves × time of a step / 2 + detection + restart",
+        substitution=f"{p.steps} × {p.step_s} / 2 + {p.detect_s} + {p.restart_s}",
+        source=SOURCE_DALY,
+    ),
     count=_count_lost,
     slips=(
-        Slip(
-            key="whole-interval",
-            wrong=lambda p: _lost(p) + p.steps * p.step_s / 2,
-            story="You lost a whole interval every time. A failure seldom waits for the next save.",
-        ),
-        Slip(
-            key="work-only",
-            wrong=lambda p: p.steps * p.step_s / 2,
-            story="You counted the work that is done again. Nothing runs while a failure is noticed and mended.",
-        ),
-        Slip(
-            key="no-detection",
-            wrong=lambda p: p.steps * p.step_s / 2 + p.restart_s,
-            story="You noticed the failure at once. What do the other ranks do meanwhile?",
-        ),
-        Slip(
-            key="no-rollback",
-            wrong=lambda p: p.detect_s + p.restart_s,
-            story="You went on where the run broke off. Where does it begin again?",
-        ),
+        Slip("whole-interval", lambda p: _lost(p) + p.steps * p.step_s / 2)
+        | "You lost a whole interval every time. A failure seldom waits for the next save.",
+        Slip("work-only", lambda p: p.steps * p.step_s / 2)
+        | "You counted the work that is done again. Nothing runs while a failure is noticed and mended.",
+        Slip("no-detection", lambda p: p.steps * p.step_s / 2 + p.restart_s)
+        | "You noticed the failure at once. What do the other ranks do meanwhile?",
+        Slip("no-rollback", lambda p: p.detect_s + p.restart_s)
+        | "You went on where the run broke off. Where does it begin again?",
     ),
 )
 
@@ -107,15 +85,6 @@ def _goodput(p: Draw, *, lost_periods: float, recovery_s: float, save_s: float) 
     """What is left between two failures when each destroys that many periods, times what is left of each period."""
     period = p.interval_s + save_s
     return float((p.mtbf_s - lost_periods * period - recovery_s) / p.mtbf_s * p.interval_s / period)
-
-
-def _draw_goodput(rng: random.Random) -> Draw:
-    return drawn(
-        mtbf_s=rng.randrange(100, 400, 10) * minute,
-        interval_s=rng.randrange(15, 80) * minute,
-        save_s=rng.randrange(1, 12) * minute,
-        recovery_s=rng.randrange(8, 70) * minute,
-    )
 
 
 def _small_goodput(rng: random.Random) -> Draw:
@@ -166,7 +135,12 @@ GOODPUT = Drill(
     target_s=180,
     apart=1.06,
     wanted=lambda p: _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s) > 0.2,
-    draw=_draw_goodput,
+    draw=lambda rng: drawn(
+        mtbf_s=rng.randrange(100, 400, 10) * minute,
+        interval_s=rng.randrange(15, 80) * minute,
+        save_s=rng.randrange(1, 12) * minute,
+        recovery_s=rng.randrange(8, 70) * minute,
+    ),
     small=_small_goodput,
     prompt=lambda p: (
         f"A run trains for {p.interval_s / minute:.0f} min, then stands still for {p.save_s / minute:.0f} min while it"
@@ -179,26 +153,14 @@ GOODPUT = Drill(
     count=_count_goodput,
     prerequisites=("failure-lost-time",),
     slips=(
-        Slip(
-            key="whole-period",
-            wrong=lambda p: _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s),
-            story="You lost a whole period each time. A failure finds it half done on average.",
-        ),
-        Slip(
-            key="no-recovery",
-            wrong=lambda p: _goodput(p, lost_periods=0.5, recovery_s=0, save_s=p.save_s),
-            story="You let the run work from the moment it failed. When does it work again?",
-        ),
-        Slip(
-            key="saves-are-free",
-            wrong=lambda p: _goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=0),
-            story="You forgot that training stands still while it is saved.",
-        ),
-        Slip(
-            key="no-rollback",
-            wrong=lambda p: _goodput(p, lost_periods=0, recovery_s=p.recovery_s, save_s=p.save_s),
-            story="You kept everything up to the failure. Where does the run begin again?",
-        ),
+        Slip("whole-period", lambda p: _goodput(p, lost_periods=1, recovery_s=p.recovery_s, save_s=p.save_s))
+        | "You lost a whole period each time. A failure finds it half done on average.",
+        Slip("no-recovery", lambda p: _goodput(p, lost_periods=0.5, recovery_s=0, save_s=p.save_s))
+        | "You let the run work from the moment it failed. When does it work again?",
+        Slip("saves-are-free", lambda p: _goodput(p, lost_periods=0.5, recovery_s=p.recovery_s, save_s=0))
+        | "You forgot that training stands still while it is saved.",
+        Slip("no-rollback", lambda p: _goodput(p, lost_periods=0, recovery_s=p.recovery_s, save_s=p.save_s))
+        | "You kept everything up to the failure. Where does the run begin again?",
     ),
 )
 

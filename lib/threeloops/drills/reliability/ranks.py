@@ -32,24 +32,6 @@ def _draw_stalls(rng: random.Random) -> Draw:
     )
 
 
-def _small_stalls(rng: random.Random) -> Draw:
-    return drawn(
-        ranks=rng.randrange(3, 10),
-        every=rng.randrange(4, 15),
-        step_s=rng.randrange(300, 900) * ms,
-        stall_s=rng.randrange(250, 1500) * ms,
-    )
-
-
-def _derive_stalls(p: Draw) -> Derivation:
-    return Derivation(
-        value=_stalled(p),
-        formula="step + stall × (1 − (1 − chance)^ranks)",
-        substitution=f"{p.step_s:.15g} + {p.stall_s:.15g} × (1 − (1 − 1 / {p.every}) ** {p.ranks})",
-        source=SOURCE_ORDER,
-    )
-
-
 def _count_stalls(p: Draw) -> float:
     """Every combination of ranks that stall and ranks that do not, with its chance; the step ends with the
     slowest.
@@ -71,35 +53,32 @@ STALLS = Drill(
     target_s=120,
     apart=1.06,
     draw=_draw_stalls,
-    small=_small_stalls,
+    small=lambda rng: drawn(
+        ranks=rng.randrange(3, 10),
+        every=rng.randrange(4, 15),
+        step_s=rng.randrange(300, 900) * ms,
+        stall_s=rng.randrange(250, 1500) * ms,
+    ),
     prompt=lambda p: (
         f"A synchronous step on {p.ranks} ranks takes {p.step_s / ms:.0f} ms. Now and then a rank stalls for"
         f" {p.stall_s / ms:.0f} ms: one step in {p.every}, each rank by itself and independently of the others. How"
         " long does a step of the whole job take on average?"
     ),
-    derive=_derive_stalls,
+    derive=lambda p: Derivation(
+        value=_stalled(p),
+        formula="step + stall × (1 − (1 − chance)^ranks)",
+        substitution=f"{p.step_s:.15g} + {p.stall_s:.15g} × (1 − (1 − 1 / {p.every}) ** {p.ranks})",
+        source=SOURCE_ORDER,
+    ),
     count=_count_stalls,
     slips=(
-        Slip(
-            key="stalls-added",
-            wrong=lambda p: p.step_s + p.stall_s * p.ranks / p.every,
-            story="You added the stalls of all ranks. Two that stall in the same step stall together.",
-        ),
-        Slip(
-            key="one-rank",
-            wrong=lambda p: p.step_s + p.stall_s / p.every,
-            story="That is what a single rank loses. The step waits for all of them.",
-        ),
-        Slip(
-            key="every-step",
-            wrong=lambda p: p.step_s + p.stall_s,
-            story="You let a rank stall in every step. In some steps none does.",
-        ),
-        Slip(
-            key="step-forgotten",
-            wrong=lambda p: _stalled(p) - p.step_s,
-            story="That is the waiting. How long is the step?",
-        ),
+        Slip("stalls-added", lambda p: p.step_s + p.stall_s * p.ranks / p.every)
+        | "You added the stalls of all ranks. Two that stall in the same step stall together.",
+        Slip("one-rank", lambda p: p.step_s + p.stall_s / p.every)
+        | "That is what a single rank loses. The step waits for all of them.",
+        Slip("every-step", lambda p: p.step_s + p.stall_s)
+        | "You let a rank stall in every step. In some steps none does.",
+        Slip("step-forgotten", lambda p: _stalled(p) - p.step_s) | "That is the waiting. How long is the step?",
     ),
     function=AsFunction(takes=("ranks", "every", "step_s", "stall_s"), limit={"ranks": 1}, limit_case="a single rank"),
 )
@@ -114,17 +93,6 @@ def _slowest(p: Draw) -> float:
 def _draw_slowest(rng: random.Random) -> Draw:
     return drawn(
         ranks=rng.randrange(4, 11), base_s=rng.randrange(100, 500, 10) * ms, delay_s=rng.randrange(60, 400, 5) * ms
-    )
-
-
-def _derive_slowest(p: Draw) -> Derivation:
-    return Derivation(
-        value=_slowest(p),
-        formula="base + mean delay × (1 + 1/2 + … + 1/ranks)",
-        substitution=(
-            f"{p.base_s:.15g} + {p.delay_s:.15g} × ({' + '.join(f'1 / {rank}' for rank in range(1, p.ranks + 1))})"
-        ),
-        source=SOURCE_RENYI,
     )
 
 
@@ -161,29 +129,24 @@ SLOWEST = Drill(
         f" distributed, {p.delay_s / ms:.0f} ms on average, independent of the others and of the step before. They"
         " synchronise after every step. How long does a step take on average?"
     ),
-    derive=_derive_slowest,
+    derive=lambda p: Derivation(
+        value=_slowest(p),
+        formula="base + mean delay × (1 + 1/2 + … + 1/ranks)",
+        substitution=(
+            f"{p.base_s:.15g} + {p.delay_s:.15g} × ({' + '.join(f'1 / {rank}' for rank in range(1, p.ranks + 1))})"
+        ),
+        source=SOURCE_RENYI,
+    ),
     count=_count_slowest,
     slips=(
-        Slip(
-            key="average-rank",
-            wrong=lambda p: p.base_s + p.delay_s,
-            story="That is an average rank by itself. It has to wait for the slowest.",
-        ),
-        Slip(
-            key="delays-added",
-            wrong=lambda p: p.base_s + p.ranks * p.delay_s,
-            story="You let the ranks be late one after another. They are late at the same time.",
-        ),
-        Slip(
-            key="logarithm",
-            wrong=lambda p: p.base_s + math.log(p.ranks) * p.delay_s,
-            story="The logarithm is what the sum grows like for many ranks. For so few, add the terms up.",
-        ),
-        Slip(
-            key="base-forgotten",
-            wrong=lambda p: _slowest(p) - p.base_s,
-            story="That is the longest delay. What does every rank need before it?",
-        ),
+        Slip("average-rank", lambda p: p.base_s + p.delay_s)
+        | "That is an average rank by itself. It has to wait for the slowest.",
+        Slip("delays-added", lambda p: p.base_s + p.ranks * p.delay_s)
+        | "You let the ranks be late one after another. They are late at the same time.",
+        Slip("logarithm", lambda p: p.base_s + math.log(p.ranks) * p.delay_s)
+        | "The logarithm is what the sum grows like for many ranks. For so few, add the terms up.",
+        Slip("base-forgotten", lambda p: _slowest(p) - p.base_s)
+        | "That is the longest delay. What does every rank need before it?",
     ),
     function=AsFunction(
         takes=("ranks", "base_s", "delay_s"), limit={"ranks": 1}, limit_case="a single rank, which waits for no other"
@@ -195,15 +158,6 @@ SLOWEST = Drill(
 
 def _failures_per_day(p: Draw) -> float:
     return float(p.nodes * p.gpus / (p.gpu_years * YEAR_DAYS))
-
-
-def _draw_repair(rng: random.Random) -> Draw:
-    return drawn(
-        nodes=rng.randrange(300, 3000, 20),
-        gpus=rng.choice((4, 6)),
-        gpu_years=rng.randrange(4, 14),
-        repair_days=rng.choice((2, 3, 4, 5, 9, 10, 12, 15)),
-    )
 
 
 def _small_repair(rng: random.Random) -> Draw:
@@ -242,7 +196,12 @@ REPAIR = Drill(
     unit="",
     target_s=90,
     apart=1.06,
-    draw=_draw_repair,
+    draw=lambda rng: drawn(
+        nodes=rng.randrange(300, 3000, 20),
+        gpus=rng.choice((4, 6)),
+        gpu_years=rng.randrange(4, 14),
+        repair_days=rng.choice((2, 3, 4, 5, 9, 10, 12, 15)),
+    ),
     small=_small_repair,
     prompt=lambda p: (
         f"A cluster keeps a run of {p.nodes} nodes with {p.gpus} GPUs each going by means of spare nodes. A GPU fails"
@@ -254,26 +213,13 @@ REPAIR = Drill(
     count=_count_repair,
     prerequisites=("failure-larger-run",),
     slips=(
-        Slip(
-            key="one-gpu-per-node",
-            wrong=lambda p: _failures_per_day(p) * p.repair_days / p.gpus,
-            story="You gave each node one GPU. Any of its GPUs can take a node out.",
-        ),
-        Slip(
-            key="gpus-for-nodes",
-            wrong=lambda p: _failures_per_day(p) * p.repair_days * p.gpus,
-            story="That is how many GPUs are out of work. The question is nodes.",
-        ),
-        Slip(
-            key="per-day",
-            wrong=_failures_per_day,
-            story="That is how many fail in a day. How long does each of them stay away?",
-        ),
-        Slip(
-            key="per-week",
-            wrong=lambda p: _failures_per_day(p) * 7,
-            story="You let every repair take a week. Read again how long it takes.",
-        ),
+        Slip("one-gpu-per-node", lambda p: _failures_per_day(p) * p.repair_days / p.gpus)
+        | "You gave each node one GPU. Any of its GPUs can take a node out.",
+        Slip("gpus-for-nodes", lambda p: _failures_per_day(p) * p.repair_days * p.gpus)
+        | "That is how many GPUs are out of work. The question is nodes.",
+        Slip("per-day", _failures_per_day) | "That is how many fail in a day. How long does each of them stay away?",
+        Slip("per-week", lambda p: _failures_per_day(p) * 7)
+        | "You let every repair take a week. Read again how long it takes.",
     ),
 )
 

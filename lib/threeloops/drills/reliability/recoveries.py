@@ -1,7 +1,5 @@
 """Drills on recoveries: from memory or from disk, and what all of them cost in dollars."""
 
-import random
-
 from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.training_loop.run import checkpoint_levels, cost, reliability
 from threeloops.units import day, hour, minute
@@ -30,43 +28,6 @@ def _levels_lost(p: Draw, share: float) -> float:
     return checkpoint_levels.lost_per_failure_with_levels_s(levels, detect_s=p.detect_s)
 
 
-def _draw_levels(rng: random.Random) -> Draw:
-    return drawn(
-        percent=rng.randrange(60, 95),
-        memory_s=rng.randrange(1, 9) * minute,
-        memory_restart_s=rng.randrange(1, 5) * minute,
-        disk_s=rng.randrange(40, 240, 5) * minute,
-        disk_restart_s=rng.randrange(6, 25) * minute,
-        detect_s=rng.randrange(1, 6) * minute,
-    )
-
-
-def _small_levels(rng: random.Random) -> Draw:
-    return drawn(
-        percent=rng.choice((60, 70, 75)),
-        memory_s=rng.randrange(3, 9),
-        memory_restart_s=rng.randrange(2, 6),
-        disk_s=rng.randrange(30, 70),
-        disk_restart_s=rng.randrange(8, 20),
-        detect_s=rng.randrange(2, 7),
-    )
-
-
-def _derive_levels(p: Draw) -> Derivation:
-    return Derivation(
-        value=_levels_lost(p, _intact(p)),
-        formula=(
-            "detection + share × (memory's interval / 2 + its restart) + (1 − share) × (disk's interval / 2 + its"
-            " restart)"
-        ),
-        substitution=(
-            f"{p.detect_s} + {p.percent} / 100 × ({p.memory_s} / 2 + {p.memory_restart_s}) + (1 − {p.percent} / 100) ×"
-            f" ({p.disk_s} / 2 + {p.disk_restart_s})"
-        ),
-        source=SOURCE_GEMINI,
-    )
-
-
 def _count_levels(p: Draw) -> float:
     """A hundred failures, each in every second of its interval in turn."""
     lost = 0.0
@@ -83,8 +44,22 @@ LEVELS = Drill(
     unit="s",
     target_s=150,
     apart=1.06,
-    draw=_draw_levels,
-    small=_small_levels,
+    draw=lambda rng: drawn(
+        percent=rng.randrange(60, 95),
+        memory_s=rng.randrange(1, 9) * minute,
+        memory_restart_s=rng.randrange(1, 5) * minute,
+        disk_s=rng.randrange(40, 240, 5) * minute,
+        disk_restart_s=rng.randrange(6, 25) * minute,
+        detect_s=rng.randrange(1, 6) * minute,
+    ),
+    small=lambda rng: drawn(
+        percent=rng.choice((60, 70, 75)),
+        memory_s=rng.randrange(3, 9),
+        memory_restart_s=rng.randrange(2, 6),
+        disk_s=rng.randrange(30, 70),
+        disk_restart_s=rng.randrange(8, 20),
+        detect_s=rng.randrange(2, 7),
+    ),
     prompt=lambda p: (
         f"A run copies its state to the memory of other nodes every {p.memory_s / minute:.0f} min and to disk every"
         f" {p.disk_s / minute:.0f} min. A failure is noticed after {p.detect_s / minute:.0f} min. {p.percent} % of"
@@ -92,30 +67,32 @@ LEVELS = Drill(
         f" {p.memory_restart_s / minute:.0f} min. Otherwise it needs the disk, and {p.disk_restart_s / minute:.0f} min."
         " How much time does a failure cost on average, lost work included?"
     ),
-    derive=_derive_levels,
+    derive=lambda p: Derivation(
+        value=_levels_lost(p, _intact(p)),
+        formula=(
+            "detection + share × (memory's interval / 2 + its restart) + (1 − share) × (disk's interval / 2 + its"
+            " restart)"
+        ),
+        substitution=(
+            f"{p.detect_s} + {p.percent} / 100 × ({p.memory_s} / 2 + {p.memory_restart_s}) + (1 − {p.percent} / 100) ×"
+            f" ({p.disk_s} / 2 + {p.disk_restart_s})"
+        ),
+        source=SOURCE_GEMINI,
+    ),
     count=_count_levels,
     prerequisites=("failure-lost-time",),
     slips=(
+        Slip("disk-only", lambda p: _levels_lost(p, 0.0))
+        | "You read everything from disk. What are the copies in memory for?",
+        Slip("memory-only", lambda p: _levels_lost(p, 1.0))
+        | "You trusted the memory with every failure. Some take it along.",
+        Slip("shares-swapped", lambda p: _levels_lost(p, 1 - _intact(p)))
+        | "Which of the two kinds of failure is the frequent one?",
         Slip(
-            key="disk-only",
-            wrong=lambda p: _levels_lost(p, 0.0),
-            story="You read everything from disk. What are the copies in memory for?",
-        ),
-        Slip(
-            key="memory-only",
-            wrong=lambda p: _levels_lost(p, 1.0),
-            story="You trusted the memory with every failure. Some take it along.",
-        ),
-        Slip(
-            key="shares-swapped",
-            wrong=lambda p: _levels_lost(p, 1 - _intact(p)),
-            story="Which of the two kinds of failure is the frequent one?",
-        ),
-        Slip(
-            key="whole-intervals",
-            wrong=lambda p: _levels_lost(p, _intact(p)) + _intact(p) * p.memory_s / 2 + (1 - _intact(p)) * p.disk_s / 2,
-            story="You lost whole intervals. A failure comes half-way on average.",
-        ),
+            "whole-intervals",
+            lambda p: _levels_lost(p, _intact(p)) + _intact(p) * p.memory_s / 2 + (1 - _intact(p)) * p.disk_s / 2,
+        )
+        | "You lost whole intervals. A failure comes half-way on average.",
     ),
     function=AsFunction(
         takes=("percent", "memory_s", "memory_restart_s", "disk_s", "disk_restart_s", "detect_s"),
@@ -140,39 +117,6 @@ def _dollars(p: Draw, lost_s: float) -> float:
     return cost.dollars(gpu_s=p.gpus * _failures(p) * lost_s, dollars_per_gpu_hour=p.dollars)
 
 
-def _draw_dollars(rng: random.Random) -> Draw:
-    return drawn(
-        gpus=rng.randrange(256, 5000, 64),
-        dollars=rng.choice((1.9, 2.3, 2.6, 3.1)),
-        days=rng.randrange(11, 60),
-        mtbf_s=rng.randrange(3, 30) * hour,
-        interval_s=rng.randrange(20, 120, 5) * minute,
-        recovery_s=rng.randrange(10, 45) * minute,
-    )
-
-
-def _small_dollars(rng: random.Random) -> Draw:
-    return drawn(
-        gpus=rng.randrange(5, 12),
-        dollars=rng.choice((1.9, 2.3, 3.1)),
-        days=rng.choice((2, 3)),
-        mtbf_s=rng.choice((4, 6, 8)) * hour,
-        interval_s=rng.choice((20, 40)) * minute,
-        recovery_s=rng.choice((12, 25, 35)) * minute,
-    )
-
-
-def _derive_dollars(p: Draw) -> Derivation:
-    return Derivation(
-        value=_dollars(p, _lost(p)),
-        formula="GPUs × price per second × days / time between failures × (interval / 2 + recovery)",
-        substitution=(
-            f"{p.gpus} × {p.dollars} / {hour} × {p.days} × {day} / {p.mtbf_s} × ({p.interval_s} / 2 + {p.recovery_s})"
-        ),
-        source=SOURCE_DALY,
-    )
-
-
 def _count_dollars(p: Draw) -> float:
     """The meter of every GPU, minute by minute, failure by failure; failures find the interval at each of its minutes
     alike.
@@ -193,43 +137,49 @@ DOLLARS = Drill(
     unit="dollar",
     target_s=150,
     apart=1.06,
-    draw=_draw_dollars,
-    small=_small_dollars,
+    draw=lambda rng: drawn(
+        gpus=rng.randrange(256, 5000, 64),
+        dollars=rng.choice((1.9, 2.3, 2.6, 3.1)),
+        days=rng.randrange(11, 60),
+        mtbf_s=rng.randrange(3, 30) * hour,
+        interval_s=rng.randrange(20, 120, 5) * minute,
+        recovery_s=rng.randrange(10, 45) * minute,
+    ),
+    small=lambda rng: drawn(
+        gpus=rng.randrange(5, 12),
+        dollars=rng.choice((1.9, 2.3, 3.1)),
+        days=rng.choice((2, 3)),
+        mtbf_s=rng.choice((4, 6, 8)) * hour,
+        interval_s=rng.choice((20, 40)) * minute,
+        recovery_s=rng.choice((12, 25, 35)) * minute,
+    ),
     prompt=lambda p: (
         f"A run on {p.gpus} GPUs, at {p.dollars} dollars per GPU-hour, lasts {p.days} days and fails every"
         f" {p.mtbf_s / hour:.3g} hours on average. It saves every {p.interval_s // minute} min (the save itself is"
         f" hidden), and after a failure {p.recovery_s // minute} min go by before it works again from the last save."
         " How many dollars are paid for work done twice and for waiting?"
     ),
-    derive=_derive_dollars,
+    derive=lambda p: Derivation(
+        value=_dollars(p, _lost(p)),
+        formula="GPUs × price per second × days / time between failures × (interval / 2 + recovery)",
+        substitution=(
+            f"{p.gpus} × {p.dollars} / {hour} × {p.days} × {day} / {p.mtbf_s} × ({p.interval_s} / 2 + {p.recovery_s})"
+        ),
+        source=SOURCE_DALY,
+    ),
     count=_count_dollars,
     prerequisites=("failure-lost-time",),
     slips=(
-        Slip(
-            key="one-failure",
-            wrong=lambda p: _dollars(p, _lost(p)) / _failures(p),
-            story="That is one failure. How many are there in the run?",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _dollars(p, _lost(p)) / p.gpus,
-            story="You paid for the GPU that failed. All the others wait with it.",
-        ),
-        Slip(
-            key="whole-interval",
-            wrong=lambda p: _dollars(p, p.interval_s + p.recovery_s),
-            story="You repeated whole intervals. A failure comes half-way on average.",
-        ),
-        Slip(
-            key="work-only",
-            wrong=lambda p: _dollars(p, p.interval_s / 2),
-            story="You paid for repeated work. GPUs that wait are on the invoice, too.",
-        ),
-        Slip(
-            key="waiting-only",
-            wrong=lambda p: _dollars(p, p.recovery_s),
-            story="You paid for waiting. Some work has to be done again.",
-        ),
+        Slip("one-failure", lambda p: _dollars(p, _lost(p)) / _failures(p))
+        | "That is one failure. How many are there in the run?",
+        Slip("one-gpu", lambda p: _dollars(p, _lost(p)) / p.gpus)
+        | "You paid for the GPU that failed. All the others wait with it.",
+        Slip("whole-interval", lambda p: _dollars(p, p.interval_s + p.recovery_s))
+        | "You repeated whole intervals. A failure comes half-way on average.",
+        Slip("work-only", lambda p: _dollars(p, p.interval_s / 2))
+        | "You paid for repeated work. GPUs that wait are on the invoice, too.",
+        Slip("waiting-only", lambda p: _dollars(p, p.recovery_s))
+        | "You paid for waiting. Some work has to be done again.",
     ),
 )
 

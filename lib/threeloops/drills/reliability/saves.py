@@ -16,14 +16,6 @@ SOURCE_STATES = "Rajbhandari et al., ZeRO, 2019, arXiv:1910.02054, section 3.1"
 # --- how often to save ---------------------------------------------------------------------------
 
 
-def _draw_young(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.randrange(640, 16_000, 64), gpu_years=rng.randrange(4, 13), save_s=rng.randrange(15, 240))
-
-
-def _small_young(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.randrange(10, 60), gpu_years=rng.randrange(4, 13), save_s=rng.randrange(15, 240))
-
-
 def _derive_young(p: Draw) -> Derivation:
     system = reliability.system_mtbf_s(part_mtbf_s=p.gpu_years * YEAR, num_parts=p.gpus)
     return Derivation(
@@ -48,8 +40,10 @@ YOUNG = Drill(
     title="How often to save",
     unit="s",
     target_s=120,
-    draw=_draw_young,
-    small=_small_young,
+    draw=lambda rng: drawn(
+        gpus=rng.randrange(640, 16_000, 64), gpu_years=rng.randrange(4, 13), save_s=rng.randrange(15, 240)
+    ),
+    small=lambda rng: drawn(gpus=rng.randrange(10, 60), gpu_years=rng.randrange(4, 13), save_s=rng.randrange(15, 240)),
     prompt=lambda p: (
         f"A run on {p.gpus:,} GPUs stops when any GPU fails, and a GPU fails every {p.gpu_years} years of 365 days. A"
         f" save stops training for {p.save_s} s. By Young's rule, how much time should lie between two saves?"
@@ -58,26 +52,13 @@ YOUNG = Drill(
     count=_count_young,
     prerequisites=("failure-two-kinds-of-parts",),
     slips=(
-        Slip(
-            key="no-two",
-            wrong=lambda p: _derive_young(p).value / 2**0.5,
-            story="On average half an interval is lost, not a whole one. Where does that show?",
-        ),
-        Slip(
-            key="two-outside",
-            wrong=lambda p: _derive_young(p).value * 2**0.5,
-            story="The factor of two stands under the root.",
-        ),
-        Slip(
-            key="half-interval",
-            wrong=lambda p: _derive_young(p).value / 2,
-            story="That is what a failure loses on average. The question is the interval.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _derive_young(p).value * p.gpus**0.5,
-            story="You saved as often as a single GPU needs. How often does the whole stop?",
-        ),
+        Slip("no-two", lambda p: _derive_young(p).value / 2**0.5)
+        | "On average half an interval is lost, not a whole one. Where does that show?",
+        Slip("two-outside", lambda p: _derive_young(p).value * 2**0.5) | "The factor of two stands under the root.",
+        Slip("half-interval", lambda p: _derive_young(p).value / 2)
+        | "That is what a failure loses on average. The question is the interval.",
+        Slip("one-gpu", lambda p: _derive_young(p).value * p.gpus**0.5)
+        | "You saved as often as a single GPU needs. How often does the whole stop?",
     ),
 )
 
@@ -96,15 +77,6 @@ def _share(p: Draw, *, bytes_each: float, writers: int) -> float:
 def _saving(p: Draw) -> float:
     """The share of the whole time that goes into saving."""
     return _share(p, bytes_each=STATE_BYTES, writers=p.nodes)
-
-
-def _draw_saving(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(30, 420, 5) * billion,
-        nodes=rng.randrange(6, 70),
-        bytes_per_s=rng.randrange(2, 14) / 10 * GB,
-        interval_s=rng.randrange(8, 60) * minute,
-    )
 
 
 def _small_saving(rng: random.Random) -> Draw:
@@ -150,7 +122,12 @@ SAVING = Drill(
     target_s=150,
     apart=1.06,
     wanted=lambda p: 0.06 < _saving(p) < 0.5,
-    draw=_draw_saving,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(30, 420, 5) * billion,
+        nodes=rng.randrange(6, 70),
+        bytes_per_s=rng.randrange(2, 14) / 10 * GB,
+        interval_s=rng.randrange(8, 60) * minute,
+    ),
     small=_small_saving,
     prompt=lambda p: (
         f"A model of {p.parameters / billion:g} billion parameters trains with bf16 weights, bf16 gradients and Adam"
@@ -161,26 +138,14 @@ SAVING = Drill(
     derive=_derive_saving,
     count=_count_saving,
     slips=(
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _share(p, bytes_each=2, writers=p.nodes),
-            story="You saved the weights. What does the optimiser need to go on?",
-        ),
-        Slip(
-            key="with-gradients",
-            wrong=lambda p: _share(p, bytes_each=16, writers=p.nodes),
-            story="You saved gradients as well. The next step makes its own.",
-        ),
-        Slip(
-            key="one-writer",
-            wrong=lambda p: _share(p, bytes_each=14, writers=1),
-            story="You sent everything through one node. All of them write at the same time.",
-        ),
-        Slip(
-            key="share-of-training",
-            wrong=lambda p: _saving(p) / (1 - _saving(p)),
-            story="You divided by the time of training alone. The whole time holds the save as well.",
-        ),
+        Slip("weights-only", lambda p: _share(p, bytes_each=2, writers=p.nodes))
+        | "You saved the weights. What does the optimiser need to go on?",
+        Slip("with-gradients", lambda p: _share(p, bytes_each=16, writers=p.nodes))
+        | "You saved gradients as well. The next step makes its own.",
+        Slip("one-writer", lambda p: _share(p, bytes_each=14, writers=1))
+        | "You sent everything through one node. All of them write at the same time.",
+        Slip("share-of-training", lambda p: _saving(p) / (1 - _saving(p)))
+        | "You divided by the time of training alone. The whole time holds the save as well.",
     ),
 )
 
