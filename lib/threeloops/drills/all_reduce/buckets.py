@@ -19,24 +19,6 @@ TAUGHT = Taught("training", "Data parallelism and all-reduce")
 # --- the smallest bucket that is not all latency -------------------------------------------------
 
 
-def _draw_bucket(rng: random.Random) -> Draw:
-    return drawn(
-        ranks=rng.choice((48, 64, 96, 128, 192)),
-        alpha=rng.randrange(3, 9) * us,
-        rate=rng.choice((25, 50, 100)) * GB,
-        share=rng.choice((0.1, 0.15, 0.2, 0.25)),
-    )
-
-
-def _small_bucket(rng: random.Random) -> Draw:
-    return drawn(
-        ranks=rng.choice((6, 8, 9)),
-        alpha=rng.choice((3.0, 4.0)),
-        rate=rng.choice((5.0, 6.0)),
-        share=rng.choice((0.1, 0.2)),
-    )
-
-
 def _bucket(p: Draw) -> float:
     """Bytes at which the latency is that share of the ring's time: both parts are known for one byte."""
     unit = collectives.collective_time(
@@ -72,8 +54,18 @@ BUCKET = Drill(
     title="The smallest bucket worth sending",
     unit="B",
     target_s=120,
-    draw=_draw_bucket,
-    small=_small_bucket,
+    draw=lambda rng: drawn(
+        ranks=rng.choice((48, 64, 96, 128, 192)),
+        alpha=rng.randrange(3, 9) * us,
+        rate=rng.choice((25, 50, 100)) * GB,
+        share=rng.choice((0.1, 0.15, 0.2, 0.25)),
+    ),
+    small=lambda rng: drawn(
+        ranks=rng.choice((6, 8, 9)),
+        alpha=rng.choice((3.0, 4.0)),
+        rate=rng.choice((5.0, 6.0)),
+        share=rng.choice((0.1, 0.2)),
+    ),
     prompt=lambda p: (
         f"{p.ranks} GPUs all-reduce their gradients in buckets, each by a ring. A step of the ring costs"
         f" {fmt_seconds(p.alpha)} of latency and its bytes at {fmt_si(p.rate, 'B/s')} one way. Latency shall take no"
@@ -88,40 +80,19 @@ BUCKET = Drill(
     count=_count_bucket,
     prerequisites=("ring-small-message",),
     slips=(
-        Slip(
-            key="share-of-the-bytes",
-            wrong=lambda p: p.ranks * p.alpha * p.rate / p.share,
-            story=(
-                "You made the latency that share of the bytes' time. It shall be that share of the whole, in which it"
-                " is contained."
-            ),
-        ),
-        Slip(
-            key="one-message",
-            wrong=lambda p: p.alpha * p.rate * (1 - p.share) / p.share,
-            story="That is the size of one message. A bucket is cut into as many pieces as there are GPUs.",
-        ),
-        Slip(
-            key="whole-bucket-once",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.alpha * p.rate * (1 - p.share) / p.share,
-            story=(
-                "You counted the latency of every step, but let the bucket cross a link once. Each GPU sends nearly"
-                " twice its bytes."
-            ),
-        ),
-        Slip(
-            key="break-even",
-            wrong=lambda p: p.ranks * p.alpha * p.rate,
-            story="At that size latency and bytes take equally long. The question asks for less latency than that.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.ranks * p.alpha * p.rate * p.share / (1 - p.share),
-            story=(
-                "There the bytes have the share that was meant for the latency. Larger buckets have relatively less"
-                " latency."
-            ),
-        ),
+        Slip("share-of-the-bytes", lambda p: p.ranks * p.alpha * p.rate / p.share)
+        | "You made the latency that share of the bytes' time. It shall be that share of the whole, in which it"
+        " is contained.",
+        Slip("one-message", lambda p: p.alpha * p.rate * (1 - p.share) / p.share)
+        | "That is the size of one message. A bucket is cut into as many pieces as there are GPUs.",
+        Slip("whole-bucket-once", lambda p: 2 * (p.ranks - 1) * p.alpha * p.rate * (1 - p.share) / p.share)
+        | "You counted the latency of every step, but let the bucket cross a link once. Each GPU sends nearly"
+        " twice its bytes.",
+        Slip("break-even", lambda p: p.ranks * p.alpha * p.rate)
+        | "At that size latency and bytes take equally long. The question asks for less latency than that.",
+        Slip("upside-down", lambda p: p.ranks * p.alpha * p.rate * p.share / (1 - p.share))
+        | "There the bytes have the share that was meant for the latency. Larger buckets have relatively less"
+        " latency.",
     ),
 )
 
@@ -183,32 +154,15 @@ HIDDEN = Drill(
     count=_count_hidden,
     prerequisites=("step-overlapped-buckets",),
     slips=(
-        Slip(
-            key="from-the-start",
-            wrong=lambda p: p.backward / p.send,
-            story=(
-                "You let the link work through the whole backward pass. It has nothing to send until the first bucket"
-                " is complete."
-            ),
-        ),
-        Slip(
-            key="last-bucket-only",
-            wrong=lambda p: 1 - 1 / p.buckets,
-            story=(
-                "You took it that only the last bucket sticks out. The link is slower than the backward pass here, and"
-                " a queue builds up."
-            ),
-        ),
-        Slip(
-            key="exposed",
-            wrong=lambda p: 1 - _hidden(p),
-            story="That is the share that the step does wait for.",
-        ),
-        Slip(
-            key="one-bucket",
-            wrong=lambda p: p.backward / p.buckets / p.send,
-            story="That much is over before the first bucket leaves. What counts is what the link does after it.",
-        ),
+        Slip("from-the-start", lambda p: p.backward / p.send)
+        | "You let the link work through the whole backward pass. It has nothing to send until the first bucket"
+        " is complete.",
+        Slip("last-bucket-only", lambda p: 1 - 1 / p.buckets)
+        | "You took it that only the last bucket sticks out. The link is slower than the backward pass here, and"
+        " a queue builds up.",
+        Slip("exposed", lambda p: 1 - _hidden(p)) | "That is the share that the step does wait for.",
+        Slip("one-bucket", lambda p: p.backward / p.buckets / p.send)
+        | "That much is over before the first bucket leaves. What counts is what the link does after it.",
     ),
 )
 
@@ -262,34 +216,17 @@ SUM = Drill(
     ),
     count=_count_sum,
     slips=(
-        Slip(
-            key="ranks-only",
-            wrong=lambda p: p.rate / p.ranks,
-            story="You put right what the all-reduce sums, and not what adds up on each GPU before it.",
-        ),
-        Slip(
-            key="micro-batches-only",
-            wrong=lambda p: p.rate / p.micro_batches,
-            story="You put right what adds up on one GPU, and not what the all-reduce sums.",
-        ),
-        Slip(
-            key="unchanged",
-            wrong=lambda p: p.rate,
-            story="You changed nothing. The recipe averages; here the gradient of a step is a sum of means.",
-        ),
-        Slip(
-            key="scaled-up",
-            wrong=lambda p: p.rate * p.ranks * p.micro_batches,
-            story=(
-                "You raised the rate, as one does when the batch grows. The batch is the recipe's; it is the gradient"
-                " that has become larger."
-            ),
-        ),
-        Slip(
-            key="square-root",
-            wrong=lambda p: p.rate / (p.ranks * p.micro_batches) ** 0.5,
-            story="A square root belongs to noise. This is plain arithmetic: how often is the same gradient counted?",
-        ),
+        Slip("ranks-only", lambda p: p.rate / p.ranks)
+        | "You put right what the all-reduce sums, and not what adds up on each GPU before it.",
+        Slip("micro-batches-only", lambda p: p.rate / p.micro_batches)
+        | "You put right what adds up on one GPU, and not what the all-reduce sums.",
+        Slip("unchanged", lambda p: p.rate)
+        | "You changed nothing. The recipe averages; here the gradient of a step is a sum of means.",
+        Slip("scaled-up", lambda p: p.rate * p.ranks * p.micro_batches)
+        | "You raised the rate, as one does when the batch grows. The batch is the recipe's; it is the gradient"
+        " that has become larger.",
+        Slip("square-root", lambda p: p.rate / (p.ranks * p.micro_batches) ** 0.5)
+        | "A square root belongs to noise. This is plain arithmetic: how often is the same gradient counted?",
     ),
 )
 

@@ -12,30 +12,9 @@ TAUGHT = Taught("training", "Data parallelism and all-reduce")
 # --- small messages ------------------------------------------------------------------------------
 
 
-def _draw_latency(rng: random.Random) -> Draw:
-    return drawn(
-        ranks=rng.choice((192, 224, 256, 288, 320)),
-        size=rng.choice((6, 8, 10, 12)) * MB,
-        alpha=rng.choice((4, 5, 6)) * us,
-        rate=50 * GB,
-    )
-
-
 def _small_latency(rng: random.Random) -> Draw:
     ranks = rng.choice((6, 11, 12))
     return drawn(ranks=ranks, size=8 * ranks * rng.choice((2, 3)), alpha=rng.choice((3.0, 4.0)), rate=40.0)
-
-
-def _derive_latency(p: Draw) -> Derivation:
-    return Derivation(
-        value=ring(p).total_s,
-        formula="2 × (n − 1) × (latency + S / (n × rate))",
-        substitution=(
-            f"2 × ({p.ranks} − 1) × ({engineering(p.alpha)} + {engineering(p.size)} / ({p.ranks} ×"
-            f" {engineering(p.rate)}))"
-        ),
-        source=SOURCE_PARTS,
-    )
 
 
 def _count_latency(p: Draw) -> float:
@@ -53,47 +32,45 @@ LATENCY = Drill(
     title="A few megabytes, hundreds of steps",
     unit="s",
     target_s=90,
-    draw=_draw_latency,
+    draw=lambda rng: drawn(
+        ranks=rng.choice((192, 224, 256, 288, 320)),
+        size=rng.choice((6, 8, 10, 12)) * MB,
+        alpha=rng.choice((4, 5, 6)) * us,
+        rate=50 * GB,
+    ),
     small=_small_latency,
     prompt=lambda p: (
         f"{p.ranks} GPUs, each behind a link of {fmt_si(p.rate, 'B/s')} one way, all-reduce a bucket of"
         f" {fmt_bytes(p.size, base=10)} by a ring. Starting a message costs {fmt_seconds(p.alpha)}, whatever its size."
         " How long does the all-reduce take?"
     ),
-    derive=_derive_latency,
+    derive=lambda p: Derivation(
+        value=ring(p).total_s,
+        formula="2 × (n − 1) × (latency + S / (n × rate))",
+        substitution=(
+            f"2 × ({p.ranks} − 1) × ({engineering(p.alpha)} + {engineering(p.size)} / ({p.ranks} ×"
+            f" {engineering(p.rate)}))"
+        ),
+        source=SOURCE_PARTS,
+    ),
     count=_count_latency,
     prerequisites=("ring-time",),
     slips=(
+        Slip("no-latency", lambda p: 2 * (p.ranks - 1) / p.ranks * p.size / p.rate)
+        | "You left the latency out, or paid it once. It is due in every step, and this ring has hundreds.",
         Slip(
-            key="no-latency",
-            wrong=lambda p: 2 * (p.ranks - 1) / p.ranks * p.size / p.rate,
-            story="You left the latency out, or paid it once. It is due in every step, and this ring has hundreds.",
-        ),
-        Slip(
-            key="tree-latency",
-            wrong=lambda p: 2 * (p.ranks - 1).bit_length() * p.alpha + 2 * (p.ranks - 1) / p.ranks * p.size / p.rate,
-            story="You gave a ring the latency of a tree. In a ring, news travels from neighbour to neighbour.",
-        ),
-        Slip(
-            key="one-trip",
-            wrong=lambda p: (p.ranks - 1) * (p.alpha + p.size / p.ranks / p.rate),
-            story="You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
-        ),
-        Slip(
-            key="latency-only",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.alpha,
-            story="You left the bytes out. They are the smaller part here, but not nothing.",
-        ),
-        Slip(
-            key="whole-vector-each-step",
-            wrong=lambda p: 2 * (p.ranks - 1) * (p.alpha + p.size / p.rate),
-            story="You passed the whole bucket on in every step. The ring cuts it into pieces, one per rank.",
-        ),
-        Slip(
-            key="latency-of-one-trip",
-            wrong=lambda p: (p.ranks - 1) * p.alpha + 2 * (p.ranks - 1) / p.ranks * p.size / p.rate,
-            story="You counted the bytes of both trips around the ring, but the latency of one.",
-        ),
+            "tree-latency",
+            lambda p: 2 * (p.ranks - 1).bit_length() * p.alpha + 2 * (p.ranks - 1) / p.ranks * p.size / p.rate,
+        )
+        | "You gave a ring the latency of a tree. In a ring, news travels from neighbour to neighbour.",
+        Slip("one-trip", lambda p: (p.ranks - 1) * (p.alpha + p.size / p.ranks / p.rate))
+        | "You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
+        Slip("latency-only", lambda p: 2 * (p.ranks - 1) * p.alpha)
+        | "You left the bytes out. They are the smaller part here, but not nothing.",
+        Slip("whole-vector-each-step", lambda p: 2 * (p.ranks - 1) * (p.alpha + p.size / p.rate))
+        | "You passed the whole bucket on in every step. The ring cuts it into pieces, one per rank.",
+        Slip("latency-of-one-trip", lambda p: (p.ranks - 1) * p.alpha + 2 * (p.ranks - 1) / p.ranks * p.size / p.rate)
+        | "You counted the bytes of both trips around the ring, but the latency of one.",
     ),
     function=AsFunction(
         takes=("ranks", "size", "alpha", "rate"),
@@ -103,10 +80,6 @@ LATENCY = Drill(
 )
 
 # --- ring or tree --------------------------------------------------------------------------------
-
-
-def _draw_crossover(rng: random.Random) -> Draw:
-    return drawn(ranks=rng.choice((32, 64, 128)), alpha=rng.randrange(3, 10) * us, rate=rng.choice((25, 50, 100)) * GB)
 
 
 def _derive_crossover(p: Draw) -> Derivation:
@@ -162,7 +135,9 @@ CROSSOVER = Drill(
     title="From what size on the ring wins",
     unit="B",
     target_s=180,
-    draw=_draw_crossover,
+    draw=lambda rng: drawn(
+        ranks=rng.choice((32, 64, 128)), alpha=rng.randrange(3, 10) * us, rate=rng.choice((25, 50, 100)) * GB
+    ),
     small=lambda rng: drawn(ranks=rng.choice((8, 16)), alpha=rng.choice((2.0, 3.0)), rate=rng.choice((50.0, 80.0))),
     prompt=lambda p: (
         f"{p.ranks} GPUs can all-reduce by a ring, or by a tree: pairs add up the whole vector level by level until one"
@@ -174,36 +149,23 @@ CROSSOVER = Drill(
     prerequisites=("ring-small-message",),
     slips=(
         Slip(
-            key="tree-one-way",
-            wrong=lambda p: _meeting(p, (2 * (p.ranks - 1), 2 * (p.ranks - 1) / p.ranks), (_levels(p), _levels(p))),
-            story="Your tree only went up. The sum has to come down to every rank again.",
-        ),
+            "tree-one-way",
+            lambda p: _meeting(p, (2 * (p.ranks - 1), 2 * (p.ranks - 1) / p.ranks), (_levels(p), _levels(p))),
+        )
+        | "Your tree only went up. The sum has to come down to every rank again.",
         Slip(
-            key="ring-one-trip",
-            wrong=lambda p: _meeting(p, (p.ranks - 1, (p.ranks - 1) / p.ranks), (2 * _levels(p), 2 * _levels(p))),
-            story="Your ring went around once. Then every rank has a part of the sum, and no rank has all of it.",
-        ),
-        Slip(
-            key="ring-moves-nothing",
-            wrong=lambda p: _meeting(p, (2 * (p.ranks - 1), 0), (2 * _levels(p), 2 * _levels(p))),
-            story="You let the ring's bytes travel for nothing. Each rank sends nearly twice the vector over its link.",
-        ),
-        Slip(
-            key="latency-of-one-step",
-            wrong=lambda p: p.alpha * p.rate * p.ranks,
-            story=(
-                "You looked for the size at which a ring step spends as long on its piece as on its latency. The tree"
-                " has not entered into that."
-            ),
-        ),
-        Slip(
-            key="one-message",
-            wrong=lambda p: p.alpha * p.rate,
-            story=(
-                "You looked for the message that travels as long as it takes to start. Compare the two whole algorithms"
-                " instead."
-            ),
-        ),
+            "ring-one-trip",
+            lambda p: _meeting(p, (p.ranks - 1, (p.ranks - 1) / p.ranks), (2 * _levels(p), 2 * _levels(p))),
+        )
+        | "Your ring went around once. Then every rank has a part of the sum, and no rank has all of it.",
+        Slip("ring-moves-nothing", lambda p: _meeting(p, (2 * (p.ranks - 1), 0), (2 * _levels(p), 2 * _levels(p))))
+        | "You let the ring's bytes travel for nothing. Each rank sends nearly twice the vector over its link.",
+        Slip("latency-of-one-step", lambda p: p.alpha * p.rate * p.ranks)
+        | "You looked for the size at which a ring step spends as long on its piece as on its latency. The tree"
+        " has not entered into that.",
+        Slip("one-message", lambda p: p.alpha * p.rate)
+        | "You looked for the message that travels as long as it takes to start. Compare the two whole algorithms"
+        " instead.",
     ),
 )
 

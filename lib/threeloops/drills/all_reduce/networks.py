@@ -33,10 +33,6 @@ def _draw_taper(rng: random.Random) -> Draw:
     )
 
 
-def _small_taper(rng: random.Random) -> Draw:
-    return drawn(leaves=rng.choice((3, 4)), below=rng.choice((2, 3)), taper=rng.choice((2, 3)), rate=60.0, size=720.0)
-
-
 def _ranks(p: Draw) -> int:
     return int(p.leaves * p.below)
 
@@ -70,7 +66,9 @@ TAPER = Drill(
     unit="s",
     target_s=120,
     draw=_draw_taper,
-    small=_small_taper,
+    small=lambda rng: drawn(
+        leaves=rng.choice((3, 4)), below=rng.choice((2, 3)), taper=rng.choice((2, 3)), rate=60.0, size=720.0
+    ),
     prompt=lambda p: (
         f"{p.leaves} leaf switches have {p.below} GPUs each, every GPU with a card of {fmt_si(p.rate, 'B/s')} each way."
         f" Upwards a leaf has {p.taper} times less bandwidth than downwards. All {_ranks(p)} GPUs run one all-to-all"
@@ -91,31 +89,16 @@ TAPER = Drill(
     ),
     count=_count_taper,
     slips=(
-        Slip(
-            key="full-tree",
-            wrong=lambda p: (_ranks(p) - 1) / _ranks(p) * p.size / p.rate,
-            story="You stopped at the GPUs' own links. Which links do they share?",
-        ),
-        Slip(
-            key="everything-up",
-            wrong=lambda p: p.taper * p.size / p.rate,
-            story="You sent everything to the spines. Some of it stays below its leaf.",
-        ),
-        Slip(
-            key="taper-forgotten-up",
-            wrong=lambda p: _up(p) * p.size / p.rate / p.taper,
-            story="You made the upper links wider than the lower ones. They are narrower.",
-        ),
-        Slip(
-            key="only-home",
-            wrong=lambda p: (1 - _up(p)) * p.size * p.taper / p.rate,
-            story="You counted the part that stays at home. Who crosses the thin links?",
-        ),
-        Slip(
-            key="both-ways",
-            wrong=lambda p: 2 * _up(p) * p.size * p.taper / p.rate,
-            story="You added what comes down to what goes up. A link does both at the same time.",
-        ),
+        Slip("full-tree", lambda p: (_ranks(p) - 1) / _ranks(p) * p.size / p.rate)
+        | "You stopped at the GPUs' own links. Which links do they share?",
+        Slip("everything-up", lambda p: p.taper * p.size / p.rate)
+        | "You sent everything to the spines. Some of it stays below its leaf.",
+        Slip("taper-forgotten-up", lambda p: _up(p) * p.size / p.rate / p.taper)
+        | "You made the upper links wider than the lower ones. They are narrower.",
+        Slip("only-home", lambda p: (1 - _up(p)) * p.size * p.taper / p.rate)
+        | "You counted the part that stays at home. Who crosses the thin links?",
+        Slip("both-ways", lambda p: 2 * _up(p) * p.size * p.taper / p.rate)
+        | "You added what comes down to what goes up. A link does both at the same time.",
     ),
 )
 
@@ -182,31 +165,15 @@ DETOUR = Drill(
     ),
     count=_count_detour,
     slips=(
-        Slip(
-            key="cards-rate",
-            wrong=lambda p: _sent(p, p.card),
-            story="You let the cards run at their own rate. What lies between them and the GPUs?",
-        ),
-        Slip(
-            key="sending-only",
-            wrong=lambda p: _sent(p, p.bus / p.pairs),
-            story="You let the link carry the bytes that are sent. What is received takes the same detour.",
-        ),
-        Slip(
-            key="own-link",
-            wrong=lambda p: _sent(p, p.bus),
-            story="You gave every GPU the link to the processor. They share it.",
-        ),
-        Slip(
-            key="all-one-direction",
-            wrong=lambda p: _sent(p, p.bus / (4 * p.pairs)),
-            story="You added what goes down to what goes up. The link has its rate in each direction.",
-        ),
-        Slip(
-            key="in-bits",
-            wrong=lambda p: _sent(p, _each(p) / 8),
-            story="You divided by eight once too often. The rate is in bytes already.",
-        ),
+        Slip("cards-rate", lambda p: _sent(p, p.card))
+        | "You let the cards run at their own rate. What lies between them and the GPUs?",
+        Slip("sending-only", lambda p: _sent(p, p.bus / p.pairs))
+        | "You let the link carry the bytes that are sent. What is received takes the same detour.",
+        Slip("own-link", lambda p: _sent(p, p.bus)) | "You gave every GPU the link to the processor. They share it.",
+        Slip("all-one-direction", lambda p: _sent(p, p.bus / (4 * p.pairs)))
+        | "You added what goes down to what goes up. The link has its rate in each direction.",
+        Slip("in-bits", lambda p: _sent(p, _each(p) / 8))
+        | "You divided by eight once too often. The rate is in bytes already.",
     ),
 )
 
@@ -266,33 +233,17 @@ TOTAL = Drill(
     ),
     count=_count_total,
     slips=(
-        Slip(
-            key="advertised",
-            wrong=lambda p: p.size / (2 * _half_rate(p)),
-            story="You used the sum of both directions. Each transfer goes one way.",
-        ),
-        Slip(
-            key="no-taper",
-            wrong=lambda p: p.size / (p.taper * _half_rate(p)),
-            story="You gave every GPU its own link all the way. Not all of it goes up.",
-        ),
-        Slip(
-            key="neither",
-            wrong=lambda p: p.size / (2 * p.taper * _half_rate(p)),
-            story=(
-                "You divided the total by the GPUs and left it there. Which way is it counted, and what lies between"
-                " the halves?"
-            ),
-        ),
-        Slip(
-            key="halved-twice",
-            wrong=lambda p: 2 * p.size / _half_rate(p),
-            story=(
-                "You halved once more than there is reason to: both halves send at the same time, each in its own"
-                " direction."
-            ),
-        ),
-        Slip(key="whole-total", wrong=lambda p: p.size / p.total, story="You gave one transfer the links of all GPUs."),
+        Slip("advertised", lambda p: p.size / (2 * _half_rate(p)))
+        | "You used the sum of both directions. Each transfer goes one way.",
+        Slip("no-taper", lambda p: p.size / (p.taper * _half_rate(p)))
+        | "You gave every GPU its own link all the way. Not all of it goes up.",
+        Slip("neither", lambda p: p.size / (2 * p.taper * _half_rate(p)))
+        | "You divided the total by the GPUs and left it there. Which way is it counted, and what lies between"
+        " the halves?",
+        Slip("halved-twice", lambda p: 2 * p.size / _half_rate(p))
+        | "You halved once more than there is reason to: both halves send at the same time, each in its own"
+        " direction.",
+        Slip("whole-total", lambda p: p.size / p.total) | "You gave one transfer the links of all GPUs.",
     ),
 )
 

@@ -102,37 +102,18 @@ TWO_LEVELS = Drill(
     count=_count_levels,
     prerequisites=("ring-time", "reduce-scatter"),
     slips=(
-        Slip(
-            key="whole-vector-between",
-            wrong=lambda p: _levels_time(p).intra_s + p.per_node * _levels_time(p).inter_s,
-            story=(
-                "You sent the whole vector between the nodes on every card. After the first phase each GPU is"
-                " responsible for a part of it only."
-            ),
-        ),
-        Slip(
-            key="one-flat-ring",
-            wrong=lambda p: 2 * (1 - 1 / (p.nodes * p.per_node)) * p.size / p.between,
-            story=(
-                "That is one ring of all GPUs at the pace of its slowest link. The three phases exist to keep most"
-                " bytes off that link."
-            ),
-        ),
-        Slip(
-            key="between-only",
-            wrong=lambda p: _levels_time(p).inter_s,
-            story="You left out the phases inside the nodes. NVLink is fast, but it carries the whole vector.",
-        ),
-        Slip(
-            key="inside-only",
-            wrong=lambda p: _levels_time(p).intra_s,
-            story="You left out what happens between the nodes. The parts are small by then, and so is the rate.",
-        ),
-        Slip(
-            key="all-reduce-in-each-phase",
-            wrong=lambda p: 2 * _levels_time(p).intra_s + _levels_time(p).inter_s,
-            story="You ran a whole all-reduce inside the node before and after. Each of the two phases is half of one.",
-        ),
+        Slip("whole-vector-between", lambda p: _levels_time(p).intra_s + p.per_node * _levels_time(p).inter_s)
+        | "You sent the whole vector between the nodes on every card. After the first phase each GPU is"
+        " responsible for a part of it only.",
+        Slip("one-flat-ring", lambda p: 2 * (1 - 1 / (p.nodes * p.per_node)) * p.size / p.between)
+        | "That is one ring of all GPUs at the pace of its slowest link. The three phases exist to keep most"
+        " bytes off that link.",
+        Slip("between-only", lambda p: _levels_time(p).inter_s)
+        | "You left out the phases inside the nodes. NVLink is fast, but it carries the whole vector.",
+        Slip("inside-only", lambda p: _levels_time(p).intra_s)
+        | "You left out what happens between the nodes. The parts are small by then, and so is the rate.",
+        Slip("all-reduce-in-each-phase", lambda p: 2 * _levels_time(p).intra_s + _levels_time(p).inter_s)
+        | "You ran a whole all-reduce inside the node before and after. Each of the two phases is half of one.",
     ),
     function=AsFunction(
         takes=("size", "nodes", "per_node", "inside", "between"), limit={"nodes": 1}, limit_case="a single node"
@@ -154,17 +135,6 @@ def _rate(p: Draw) -> float:
 
 def _ring_between(p: Draw, rate: float) -> float:
     return ring(drawn(ranks=p.nodes, size=p.size, alpha=0, rate=rate)).total_s
-
-
-def _derive_cards(p: Draw) -> Derivation:
-    return Derivation(
-        value=_ring_between(p, _rate(p)),
-        formula="2 × (N − 1)/N × S / (cards × bit/s / 8 / GPUs)",
-        substitution=(
-            f"2 × {p.nodes - 1}/{p.nodes} × {engineering(p.size)} / ({p.cards} × {p.gigabits}e9 / 8 / {p.per_node})"
-        ),
-        source=SOURCE_LEVELS,
-    )
 
 
 def _count_cards(p: Draw) -> float:
@@ -202,46 +172,31 @@ CARDS = Drill(
         f" place of the other nodes: {p.per_node} rings of {p.nodes}, all at the same time. Latency is negligible. How"
         " long does it take?"
     ),
-    derive=_derive_cards,
+    derive=lambda p: Derivation(
+        value=_ring_between(p, _rate(p)),
+        formula="2 × (N − 1)/N × S / (cards × bit/s / 8 / GPUs)",
+        substitution=(
+            f"2 × {p.nodes - 1}/{p.nodes} × {engineering(p.size)} / ({p.cards} × {p.gigabits}e9 / 8 / {p.per_node})"
+        ),
+        source=SOURCE_LEVELS,
+    ),
     count=_count_cards,
     prerequisites=("ring-time",),
     slips=(
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: _ring_between(p, BITS_PER_BYTE * _rate(p)),
-            story="You read the cards' Gbit/s as GB/s. Networks are sold in bits.",
-        ),
-        Slip(
-            key="whole-node-each",
-            wrong=lambda p: _ring_between(p, p.per_node * _rate(p)),
-            story="You gave every GPU all of its node's cards. The rings run at the same time and share them.",
-        ),
-        Slip(
-            key="a-card-each",
-            wrong=lambda p: _ring_between(p, p.per_node / p.cards * _rate(p)),
-            story="You gave every GPU a card of its own. Count the cards.",
-        ),
-        Slip(
-            key="one-card",
-            wrong=lambda p: _ring_between(p, _rate(p) / p.cards),
-            story="You sent everything through one card. There are more.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: _ring_between(p, 2 * _rate(p)),
-            story=(
-                "Half of it: either you went around the ring once, or you added the two directions of the cards. A rank"
-                " sends in one of them."
-            ),
-        ),
-        Slip(
-            key="ten-bits",
-            wrong=lambda p: _ring_between(p, _rate(p) * BITS_PER_BYTE / 10),
-            story=(
-                "You divided the bits by ten. Old links sent ten bits for every byte; the rate of these cards is that"
-                " of the data."
-            ),
-        ),
+        Slip("bits-as-bytes", lambda p: _ring_between(p, BITS_PER_BYTE * _rate(p)))
+        | "You read the cards' Gbit/s as GB/s. Networks are sold in bits.",
+        Slip("whole-node-each", lambda p: _ring_between(p, p.per_node * _rate(p)))
+        | "You gave every GPU all of its node's cards. The rings run at the same time and share them.",
+        Slip("a-card-each", lambda p: _ring_between(p, p.per_node / p.cards * _rate(p)))
+        | "You gave every GPU a card of its own. Count the cards.",
+        Slip("one-card", lambda p: _ring_between(p, _rate(p) / p.cards))
+        | "You sent everything through one card. There are more.",
+        Slip("half", lambda p: _ring_between(p, 2 * _rate(p)))
+        | "Half of it: either you went around the ring once, or you added the two directions of the cards. A rank"
+        " sends in one of them.",
+        Slip("ten-bits", lambda p: _ring_between(p, _rate(p) * BITS_PER_BYTE / 10))
+        | "You divided the bits by ten. Old links sent ten bits for every byte; the rate of these cards is that"
+        " of the data.",
     ),
 )
 

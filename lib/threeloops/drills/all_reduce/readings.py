@@ -59,33 +59,16 @@ MORE_RANKS = Drill(
     count=_count_more,
     prerequisites=("ring-time",),
     slips=(
-        Slip(
-            key="unchanged",
-            wrong=lambda p: p.seconds,
-            story=(
-                "You left the time as it was. That is nearly so between two large rings; the first one here is small."
-            ),
-        ),
-        Slip(
-            key="proportional",
-            wrong=lambda p: p.seconds * p.many / p.few,
-            story="You let the time grow with the ranks. There are more steps, but each carries a smaller piece.",
-        ),
-        Slip(
-            key="steps",
-            wrong=lambda p: p.seconds * (p.many - 1) / (p.few - 1),
-            story="You let the time grow with the steps. What happens to the size of the pieces?",
-        ),
-        Slip(
-            key="bandwidth-adds-up",
-            wrong=lambda p: p.seconds * p.few / p.many,
-            story="You let the links add up. Each new link comes with a rank that has a vector of its own.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.seconds * ((p.few - 1) / p.few) / ((p.many - 1) / p.many),
-            story="You went the wrong way: a rank's share of the sending does not shrink when others join.",
-        ),
+        Slip("unchanged", lambda p: p.seconds)
+        | "You left the time as it was. That is nearly so between two large rings; the first one here is small.",
+        Slip("proportional", lambda p: p.seconds * p.many / p.few)
+        | "You let the time grow with the ranks. There are more steps, but each carries a smaller piece.",
+        Slip("steps", lambda p: p.seconds * (p.many - 1) / (p.few - 1))
+        | "You let the time grow with the steps. What happens to the size of the pieces?",
+        Slip("bandwidth-adds-up", lambda p: p.seconds * p.few / p.many)
+        | "You let the links add up. Each new link comes with a rank that has a vector of its own.",
+        Slip("upside-down", lambda p: p.seconds * ((p.few - 1) / p.few) / ((p.many - 1) / p.many))
+        | "You went the wrong way: a rank's share of the sending does not shrink when others join.",
     ),
 )
 
@@ -102,15 +85,6 @@ def _small_busbw(rng: random.Random) -> Draw:
     # The time of a ring on links of 90 bytes/s, added up by hand: 2(n − 1) steps of one piece each.
     pieces = [numbers["size"] / numbers["ranks"]] * (2 * int(numbers["ranks"]) - 2)
     return drawn(**numbers | {"rate": 90.0}, seconds=sum(pieces) / 90)
-
-
-def _derive_busbw(p: Draw) -> Derivation:
-    return Derivation(
-        value=collectives.busbw_bytes_per_s(op="all_reduce", ranks=p.ranks, size_bytes=p.size, seconds=p.seconds),
-        formula="S / t × 2 (n − 1)/n",
-        substitution=f"{engineering(p.size)} / {p.seconds:.6g} × 2 × {p.ranks - 1}/{p.ranks}",
-        source=SOURCE_NCCL_TESTS,
-    )
 
 
 def _count_busbw(p: Draw) -> float:
@@ -130,36 +104,24 @@ BUSBW = Drill(
         f"nccl-tests runs all_reduce_perf on {p.ranks} GPUs: {fmt_bytes(p.size, base=10)} in {p.seconds / ms:.1f} ms."
         " It also prints busbw, which is meant to be compared with the rate of a link. What does it print there?"
     ),
-    derive=_derive_busbw,
+    derive=lambda p: Derivation(
+        value=collectives.busbw_bytes_per_s(op="all_reduce", ranks=p.ranks, size_bytes=p.size, seconds=p.seconds),
+        formula="S / t × 2 (n − 1)/n",
+        substitution=f"{engineering(p.size)} / {p.seconds:.6g} × 2 × {p.ranks - 1}/{p.ranks}",
+        source=SOURCE_NCCL_TESTS,
+    ),
     count=_count_busbw,
     slips=(
-        Slip(
-            key="algbw",
-            wrong=lambda p: p.size / p.seconds,
-            story="That is algbw, size over time, which stands beside it. The links carried more than the size.",
-        ),
-        Slip(
-            key="twice-algbw",
-            wrong=lambda p: 2 * p.size / p.seconds,
-            story="You doubled size over time. That is right for very many ranks only.",
-        ),
-        Slip(
-            key="one-phase",
-            wrong=lambda p: (p.ranks - 1) / p.ranks * p.size / p.seconds,
-            story=(
-                "That factor belongs to an all-gather or a reduce-scatter. An all-reduce is both, one after the other."
-            ),
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: p.size / p.seconds / (2 * (p.ranks - 1) / p.ranks),
-            story="You divided by the factor where the links did more work than the size suggests.",
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: p.ranks * p.size / p.seconds,
-            story="You added up the buffers of all ranks. busbw is about one link.",
-        ),
+        Slip("algbw", lambda p: p.size / p.seconds)
+        | "That is algbw, size over time, which stands beside it. The links carried more than the size.",
+        Slip("twice-algbw", lambda p: 2 * p.size / p.seconds)
+        | "You doubled size over time. That is right for very many ranks only.",
+        Slip("one-phase", lambda p: (p.ranks - 1) / p.ranks * p.size / p.seconds)
+        | "That factor belongs to an all-gather or a reduce-scatter. An all-reduce is both, one after the other.",
+        Slip("inverted", lambda p: p.size / p.seconds / (2 * (p.ranks - 1) / p.ranks))
+        | "You divided by the factor where the links did more work than the size suggests.",
+        Slip("all-ranks", lambda p: p.ranks * p.size / p.seconds)
+        | "You added up the buffers of all ranks. busbw is about one link.",
     ),
     function=AsFunction(takes=("ranks", "size", "seconds"), limit={"ranks": 2}, limit_case="two ranks"),
 )

@@ -71,15 +71,6 @@ def _small_sent(rng: random.Random) -> Draw:
     return drawn(**numbers, parameters=numbers["size"] / 8, bytes_per_element=8)
 
 
-def _derive_sent(p: Draw) -> Derivation:
-    return Derivation(
-        value=ring(p).sent_bytes_per_rank,
-        formula="2 × (n − 1)/n × parameters × bytes per gradient",
-        substitution=f"2 × {p.ranks - 1}/{p.ranks} × {engineering(p.parameters)} × {p.bytes_per_element}",
-        source=SOURCE_RING,
-    )
-
-
 SENT = Drill(
     key="ring-bytes-per-rank",
     taught=TAUGHT,
@@ -93,51 +84,29 @@ SENT = Drill(
         " GPUs. Gradients are kept and exchanged in fp32. How many bytes does each GPU send per step, if the all-reduce"
         " is a ring?"
     ),
-    derive=_derive_sent,
+    derive=lambda p: Derivation(
+        value=ring(p).sent_bytes_per_rank,
+        formula="2 × (n − 1)/n × parameters × bytes per gradient",
+        substitution=f"2 × {p.ranks - 1}/{p.ranks} × {engineering(p.parameters)} × {p.bytes_per_element}",
+        source=SOURCE_RING,
+    ),
     count=lambda p: counted_ring(p)[1][0],
     slips=(
-        Slip(
-            key="elements",
-            wrong=lambda p: 2 * (p.ranks - 1) / p.ranks * p.parameters,
-            story="You counted gradients, not bytes.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: (p.ranks - 1) / p.ranks * p.size,
-            story=(
-                "Half of it: either you left out the second trip around the ring, which brings the sums back, or you"
-                " took 16-bit gradients."
-            ),
-        ),
-        Slip(
-            key="sent-once",
-            wrong=lambda p: p.size,
-            story=(
-                "You sent the gradients once. They are added up on one trip around the ring, and the sums are handed"
-                " out on another."
-            ),
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: 2 * p.size,
-            story=(
-                "That is what it comes to among very many ranks. In a ring of this size it matters that each rank keeps"
-                " a piece on every trip."
-            ),
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.size,
-            story=(
-                "That many bytes cross the network in all, or one rank's if it passed on the whole vector in every"
-                " step. Each sends one piece at a time."
-            ),
-        ),
-        Slip(
-            key="one-piece",
-            wrong=lambda p: 2 * p.size / p.ranks,
-            story="You let each rank send one piece and one sum. It also passes on the pieces of the others.",
-        ),
+        Slip("elements", lambda p: 2 * (p.ranks - 1) / p.ranks * p.parameters) | "You counted gradients, not bytes.",
+        Slip("half", lambda p: (p.ranks - 1) / p.ranks * p.size)
+        | "Half of it: either you left out the second trip around the ring, which brings the sums back, or you"
+        " took 16-bit gradients.",
+        Slip("sent-once", lambda p: p.size)
+        | "You sent the gradients once. They are added up on one trip around the ring, and the sums are handed"
+        " out on another.",
+        Slip("many-ranks-limit", lambda p: 2 * p.size)
+        | "That is what it comes to among very many ranks. In a ring of this size it matters that each rank keeps"
+        " a piece on every trip.",
+        Slip("all-ranks", lambda p: 2 * (p.ranks - 1) * p.size)
+        | "That many bytes cross the network in all, or one rank's if it passed on the whole vector in every"
+        " step. Each sends one piece at a time.",
+        Slip("one-piece", lambda p: 2 * p.size / p.ranks)
+        | "You let each rank send one piece and one sum. It also passes on the pieces of the others.",
     ),
 )
 
@@ -148,15 +117,6 @@ def _draw_ring(rng: random.Random) -> Draw:
     link = catalogued.part(rng.choice(("nvlink-3", "nvlink-4", "nvlink-5")))
     size = rng.randrange(8, 76, 2) / 10 * GB
     return drawn(ranks=5, size=size, rate=link["bytes_per_s_one_way"], link=link.name, alpha=0)
-
-
-def _derive_ring(p: Draw) -> Derivation:
-    return Derivation(
-        value=ring(p).total_s,
-        formula="2 (reduce-scatter, all-gather) × (n − 1) steps × (S / n) bytes in each / rate of a link, one way",
-        substitution=f"2 × ({p.ranks} − 1) × ({engineering(p.size)} / {p.ranks}) / {engineering(p.rate)}",
-        source=SOURCE_RING,
-    )
 
 
 RING_TIME = Drill(
@@ -172,81 +132,39 @@ RING_TIME = Drill(
         f" Every GPU sends over {p.link} at {fmt_si(p.rate, 'B/s')} in each direction; latency is negligible. How long"
         " does it take?"
     ),
-    derive=_derive_ring,
+    derive=lambda p: Derivation(
+        value=ring(p).total_s,
+        formula="2 (reduce-scatter, all-gather) × (n − 1) steps × (S / n) bytes in each / rate of a link, one way",
+        substitution=f"2 × ({p.ranks} − 1) × ({engineering(p.size)} / {p.ranks}) / {engineering(p.rate)}",
+        source=SOURCE_RING,
+    ),
     count=lambda p: counted_ring(p)[0],
     slips=(
-        Slip(
-            key="sent-once",
-            wrong=lambda p: p.size / p.rate,
-            story="You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: (p.ranks - 1) / p.ranks * p.size / p.rate,
-            story=(
-                "Half of it: either you stopped when each rank held its part of the sum, or you took both directions of"
-                " the link for one."
-            ),
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: 2 * p.size / p.rate,
-            story=(
-                "That is what a very large ring takes. In a small one each rank keeps a piece that it need not send:"
-                " count the steps."
-            ),
-        ),
-        Slip(
-            key="through-one-rank",
-            wrong=lambda p: (p.ranks - 1) * p.size / p.rate,
-            story="You sent all vectors to one rank. The ring exists so that no single link carries everything.",
-        ),
-        Slip(
-            key="everybodys-bytes",
-            wrong=lambda p: p.ranks * p.size / p.rate,
-            story=(
-                "You added up the gradients of all ranks and sent them over one link. Every rank has a link of its own,"
-                " and they work at the same time."
-            ),
-        ),
-        Slip(
-            key="whole-vector-each-step",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.size / p.rate,
-            story="You passed the whole vector on in every step. The ring cuts it into pieces, one per rank.",
-        ),
-        Slip(
-            key="unpipelined-tree",
-            wrong=lambda p: 2 * (p.ranks - 1).bit_length() * p.size / p.rate,
-            story=(
-                "You climbed a tree and came down again with the whole vector at every level. A ring has more steps,"
-                " and smaller ones."
-            ),
-        ),
-        Slip(
-            key="shared-among-ranks",
-            wrong=lambda p: 2 * (p.ranks - 1) / p.ranks * p.size / p.rate / p.ranks,
-            story=(
-                "You let the links of all ranks add up. They do work at once, but each rank still has to send its own"
-                " share over its own link."
-            ),
-        ),
+        Slip("sent-once", lambda p: p.size / p.rate)
+        | "You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
+        Slip("half", lambda p: (p.ranks - 1) / p.ranks * p.size / p.rate)
+        | "Half of it: either you stopped when each rank held its part of the sum, or you took both directions of"
+        " the link for one.",
+        Slip("many-ranks-limit", lambda p: 2 * p.size / p.rate)
+        | "That is what a very large ring takes. In a small one each rank keeps a piece that it need not send:"
+        " count the steps.",
+        Slip("through-one-rank", lambda p: (p.ranks - 1) * p.size / p.rate)
+        | "You sent all vectors to one rank. The ring exists so that no single link carries everything.",
+        Slip("everybodys-bytes", lambda p: p.ranks * p.size / p.rate)
+        | "You added up the gradients of all ranks and sent them over one link. Every rank has a link of its own,"
+        " and they work at the same time.",
+        Slip("whole-vector-each-step", lambda p: 2 * (p.ranks - 1) * p.size / p.rate)
+        | "You passed the whole vector on in every step. The ring cuts it into pieces, one per rank.",
+        Slip("unpipelined-tree", lambda p: 2 * (p.ranks - 1).bit_length() * p.size / p.rate)
+        | "You climbed a tree and came down again with the whole vector at every level. A ring has more steps,"
+        " and smaller ones.",
+        Slip("shared-among-ranks", lambda p: 2 * (p.ranks - 1) / p.ranks * p.size / p.rate / p.ranks)
+        | "You let the links of all ranks add up. They do work at once, but each rank still has to send its own"
+        " share over its own link.",
     ),
 )
 
 # --- what crosses the network --------------------------------------------------------------------
-
-
-def _draw_wire(rng: random.Random) -> Draw:
-    return drawn(ranks=rng.choice((5, 6, 7, 9)), size=rng.randrange(7, 65, 3) / 10 * GB, rate=1, alpha=0)
-
-
-def _derive_wire(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.ranks * ring(p).sent_bytes_per_rank,
-        formula="n ranks × 2 × (n − 1)/n × S, which is 2 × (n − 1) × S",
-        substitution=f"{p.ranks} × 2 × {p.ranks - 1}/{p.ranks} × {engineering(p.size)}",
-        source=SOURCE_RING,
-    )
 
 
 WIRE = Drill(
@@ -255,49 +173,33 @@ WIRE = Drill(
     title="What the whole network carries",
     unit="B",
     target_s=60,
-    draw=_draw_wire,
+    draw=lambda rng: drawn(ranks=rng.choice((5, 6, 7, 9)), size=rng.randrange(7, 65, 3) / 10 * GB, rate=1, alpha=0),
     small=lambda rng: drawn(**small_ring(rng, (5, 6, 7, 9))),
     prompt=lambda p: (
         f"A cloud bills every byte that leaves a machine. {p.ranks} machines with one GPU each add up"
         f" {fmt_bytes(p.size, base=10)} of gradients by a ring all-reduce. How many bytes are on the bill?"
     ),
-    derive=_derive_wire,
+    derive=lambda p: Derivation(
+        value=p.ranks * ring(p).sent_bytes_per_rank,
+        formula="n ranks × 2 × (n − 1)/n × S, which is 2 × (n − 1) × S",
+        substitution=f"{p.ranks} × 2 × {p.ranks - 1}/{p.ranks} × {engineering(p.size)}",
+        source=SOURCE_RING,
+    ),
     count=lambda p: sum(counted_ring(p)[1]),
     slips=(
-        Slip(
-            key="one-rank",
-            wrong=lambda p: 2 * (p.ranks - 1) / p.ranks * p.size,
-            story="That is what one machine sends. All of them do.",
-        ),
-        Slip(
-            key="one-trip",
-            wrong=lambda p: (p.ranks - 1) * p.size,
-            story=(
-                "You went around the ring once, or sent everything to one machine and left it there. Every rank needs"
-                " the sum."
-            ),
-        ),
-        Slip(
-            key="as-many-steps-as-ranks",
-            wrong=lambda p: 2 * p.ranks * p.size,
-            story=(
-                "You took a step too many on each trip: what a machine has at the start or finishes itself need not be"
-                " sent."
-            ),
-        ),
-        Slip(
-            key="each-vector-once",
-            wrong=lambda p: p.ranks * p.size,
-            story="You sent the vector of each machine once. The sums still have to come back.",
-        ),
-        Slip(
-            key="everyone-to-everyone",
-            wrong=lambda p: p.ranks * (p.ranks - 1) * p.size,
-            story=(
-                "You sent every vector to every other machine. A ring adds up on the way, so that sums travel and not"
-                " vectors."
-            ),
-        ),
+        Slip("one-rank", lambda p: 2 * (p.ranks - 1) / p.ranks * p.size)
+        | "That is what one machine sends. All of them do.",
+        Slip("one-trip", lambda p: (p.ranks - 1) * p.size)
+        | "You went around the ring once, or sent everything to one machine and left it there. Every rank needs"
+        " the sum.",
+        Slip("as-many-steps-as-ranks", lambda p: 2 * p.ranks * p.size)
+        | "You took a step too many on each trip: what a machine has at the start or finishes itself need not be"
+        " sent.",
+        Slip("each-vector-once", lambda p: p.ranks * p.size)
+        | "You sent the vector of each machine once. The sums still have to come back.",
+        Slip("everyone-to-everyone", lambda p: p.ranks * (p.ranks - 1) * p.size)
+        | "You sent every vector to every other machine. A ring adds up on the way, so that sums travel and not"
+        " vectors.",
     ),
 )
 

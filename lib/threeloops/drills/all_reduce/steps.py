@@ -92,50 +92,21 @@ ALPHA = Drill(
     count=_count_alpha,
     prerequisites=("ring-small-message",),
     slips=(
-        Slip(
-            key="small-is-all-latency",
-            wrong=lambda p: p.first / (2 * (p.ranks - 1)),
-            story=(
-                "You took the whole of the smaller time for latency. Its bytes take time as well; the larger size says"
-                " how much per byte."
-            ),
-        ),
-        Slip(
-            key="one-trip",
-            wrong=lambda p: _latency(p) / (p.ranks - 1),
-            story="You spread the latency over one trip around the ring. An all-reduce makes two.",
-        ),
-        Slip(
-            key="not-per-step",
-            wrong=_latency,
-            story="That is the latency of the whole all-reduce. The question is about one step.",
-        ),
-        Slip(
-            key="as-many-steps-as-ranks",
-            wrong=lambda p: _latency(p) / p.ranks,
-            story="You spread the latency over as many steps as there are GPUs. Count the steps of a ring once more.",
-        ),
-        Slip(
-            key="line-through-zero",
-            wrong=lambda p: (p.first - p.second * p.few / p.many) / (2 * (p.ranks - 1)),
-            story=(
-                "You took the rate from the larger time alone, as if that held no latency. The difference of the two"
-                " times is free of it."
-            ),
-        ),
+        Slip("small-is-all-latency", lambda p: p.first / (2 * (p.ranks - 1)))
+        | "You took the whole of the smaller time for latency. Its bytes take time as well; the larger size says"
+        " how much per byte.",
+        Slip("one-trip", lambda p: _latency(p) / (p.ranks - 1))
+        | "You spread the latency over one trip around the ring. An all-reduce makes two.",
+        Slip("not-per-step", _latency) | "That is the latency of the whole all-reduce. The question is about one step.",
+        Slip("as-many-steps-as-ranks", lambda p: _latency(p) / p.ranks)
+        | "You spread the latency over as many steps as there are GPUs. Count the steps of a ring once more.",
+        Slip("line-through-zero", lambda p: (p.first - p.second * p.few / p.many) / (2 * (p.ranks - 1)))
+        | "You took the rate from the larger time alone, as if that held no latency. The difference of the two"
+        " times is free of it.",
     ),
 )
 
 # --- halving and doubling ------------------------------------------------------------------------
-
-
-def _draw_halving(rng: random.Random) -> Draw:
-    return drawn(
-        ranks=rng.choice((32, 64, 512)),
-        size=rng.randrange(40, 71, 5) / 10 * MB,
-        alpha=rng.choice((4, 5, 6)) * us,
-        rate=rng.choice((40, 50)) * GB,
-    )
 
 
 def _small_halving(rng: random.Random) -> Draw:
@@ -174,7 +145,12 @@ HALVING = Drill(
     title="Distant partners first",
     unit="s",
     target_s=100,
-    draw=_draw_halving,
+    draw=lambda rng: drawn(
+        ranks=rng.choice((32, 64, 512)),
+        size=rng.randrange(40, 71, 5) / 10 * MB,
+        alpha=rng.choice((4, 5, 6)) * us,
+        rate=rng.choice((40, 50)) * GB,
+    ),
     small=_small_halving,
     prompt=lambda p: (
         f"{p.ranks} GPUs all-reduce {fmt_bytes(p.size, base=10)} by halving and doubling: each trades half of the"
@@ -194,37 +170,17 @@ HALVING = Drill(
     count=_count_halving,
     prerequisites=("ring-small-message",),
     slips=(
-        Slip(
-            key="ring-steps",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.alpha + _halving(p).bandwidth_s,
-            story=(
-                "You counted the steps of a ring. Here the distance of the partners doubles, so that few steps reach"
-                " every rank."
-            ),
-        ),
-        Slip(
-            key="no-latency",
-            wrong=lambda p: _halving(p).bandwidth_s,
-            story="You left the latency out, which every step costs.",
-        ),
-        Slip(
-            key="one-half",
-            wrong=lambda p: _halving(p).total_s / 2,
-            story="You stopped when each GPU held one piece of the sum. The pieces still have to be handed out.",
-        ),
-        Slip(
-            key="latency-of-one-half",
-            wrong=lambda p: _halving(p).latency_s / 2 + _halving(p).bandwidth_s,
-            story="You counted the bytes of both directions, but the steps of one.",
-        ),
-        Slip(
-            key="whole-vector-each-step",
-            wrong=lambda p: 2 * _levels(p) * (p.alpha + p.size / p.rate),
-            story=(
-                "You sent the whole vector in every step, as a tree does. Here each message is half as long as the one"
-                " before."
-            ),
-        ),
+        Slip("ring-steps", lambda p: 2 * (p.ranks - 1) * p.alpha + _halving(p).bandwidth_s)
+        | "You counted the steps of a ring. Here the distance of the partners doubles, so that few steps reach"
+        " every rank.",
+        Slip("no-latency", lambda p: _halving(p).bandwidth_s) | "You left the latency out, which every step costs.",
+        Slip("one-half", lambda p: _halving(p).total_s / 2)
+        | "You stopped when each GPU held one piece of the sum. The pieces still have to be handed out.",
+        Slip("latency-of-one-half", lambda p: _halving(p).latency_s / 2 + _halving(p).bandwidth_s)
+        | "You counted the bytes of both directions, but the steps of one.",
+        Slip("whole-vector-each-step", lambda p: 2 * _levels(p) * (p.alpha + p.size / p.rate))
+        | "You sent the whole vector in every step, as a tree does. Here each message is half as long as the one"
+        " before.",
     ),
 )
 

@@ -37,15 +37,6 @@ def _small_scatter(rng: random.Random) -> Draw:
     return drawn(ranks=ranks, shard=shard, size=ranks * shard, rate=50.0, alpha=0.0)
 
 
-def _derive_scatter(p: Draw) -> Derivation:
-    return Derivation(
-        value=ring(p, "reduce_scatter").total_s,
-        formula="(n − 1) steps × shard / rate of a link, one way",
-        substitution=f"({p.ranks} − 1) × {engineering(p.shard)} / {engineering(p.rate)}",
-        source=SOURCE_PARTS,
-    )
-
-
 REDUCE_SCATTER = Drill(
     key="reduce-scatter",
     taught=ZERO_PART,
@@ -59,42 +50,27 @@ REDUCE_SCATTER = Drill(
         f" Afterwards each GPU holds its own shard of the sum: {fmt_bytes(p.shard, base=10)}. Latency is negligible."
         " How long does it take?"
     ),
-    derive=_derive_scatter,
+    derive=lambda p: Derivation(
+        value=ring(p, "reduce_scatter").total_s,
+        formula="(n − 1) steps × shard / rate of a link, one way",
+        substitution=f"({p.ranks} − 1) × {engineering(p.shard)} / {engineering(p.rate)}",
+        source=SOURCE_PARTS,
+    ),
     count=lambda p: counted_ring(p, "reduce_scatter")[0],
     prerequisites=("ring-time",),
     slips=(
-        Slip(
-            key="shard-as-whole",
-            wrong=lambda p: (p.ranks - 1) / p.ranks * p.shard / p.rate,
-            story=(
-                "You took the shard for the whole vector and cut it up again. The shard is what comes out at the end."
-            ),
-        ),
-        Slip(
-            key="all-reduce",
-            wrong=lambda p: 2 * (p.ranks - 1) * p.shard / p.rate,
-            story="That is an all-reduce. Here no rank hands its finished sums out again.",
-        ),
-        Slip(
-            key="whole-vector-each-step",
-            wrong=lambda p: (p.ranks - 1) * p.size / p.rate,
-            story="You passed the whole vector on in every step. The ring moves one shard at a time.",
-        ),
-        Slip(
-            key="as-many-steps-as-ranks",
-            wrong=lambda p: p.size / p.rate,
-            story="You took a step too many: the last rank to add to a shard keeps it.",
-        ),
-        Slip(
-            key="one-step",
-            wrong=lambda p: p.shard / p.rate,
-            story="You sent one shard. Every rank has gradients for every shard, and passes partial sums on.",
-        ),
-        Slip(
-            key="both-directions",
-            wrong=lambda p: (p.ranks - 1) * p.shard / p.rate / 2,
-            story="You used the link in both directions. A ring sends to the right only.",
-        ),
+        Slip("shard-as-whole", lambda p: (p.ranks - 1) / p.ranks * p.shard / p.rate)
+        | "You took the shard for the whole vector and cut it up again. The shard is what comes out at the end.",
+        Slip("all-reduce", lambda p: 2 * (p.ranks - 1) * p.shard / p.rate)
+        | "That is an all-reduce. Here no rank hands its finished sums out again.",
+        Slip("whole-vector-each-step", lambda p: (p.ranks - 1) * p.size / p.rate)
+        | "You passed the whole vector on in every step. The ring moves one shard at a time.",
+        Slip("as-many-steps-as-ranks", lambda p: p.size / p.rate)
+        | "You took a step too many: the last rank to add to a shard keeps it.",
+        Slip("one-step", lambda p: p.shard / p.rate)
+        | "You sent one shard. Every rank has gradients for every shard, and passes partial sums on.",
+        Slip("both-directions", lambda p: (p.ranks - 1) * p.shard / p.rate / 2)
+        | "You used the link in both directions. A ring sends to the right only.",
     ),
 )
 
@@ -167,42 +143,19 @@ SHARDED = Drill(
     count=_count_sharded,
     prerequisites=("reduce-scatter",),
     slips=(
-        Slip(
-            key="like-an-all-reduce",
-            wrong=lambda p: p.micro_batches * 2 * _once(p),
-            story=(
-                "You counted one gather and one scatter per micro-batch. What was dropped after the forward pass is"
-                " missing in the backward pass."
-            ),
-        ),
-        Slip(
-            key="once-per-step",
-            wrong=lambda p: 3 * _once(p),
-            story="You counted one micro-batch. With nothing kept between them, each gathers and scatters anew.",
-        ),
-        Slip(
-            key="one-scatter-per-step",
-            wrong=lambda p: (2 * p.micro_batches + 1) * _once(p),
-            story=(
-                "You exchanged gradients once per step. Here they are scattered after every backward pass, as no GPU"
-                " has room for the whole of them."
-            ),
-        ),
-        Slip(
-            key="plain-data-parallel",
-            wrong=lambda p: 2 * _once(p),
-            story="That is plain data parallelism, which keeps everything everywhere and talks once per step.",
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: p.micro_batches * 3 * p.parameters * p.bytes_per_element,
-            story="That is what it comes to among very many ranks. A rank need not send its own shard to itself.",
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: p.ranks * p.micro_batches * 3 * _once(p),
-            story="That is what all GPUs send together.",
-        ),
+        Slip("like-an-all-reduce", lambda p: p.micro_batches * 2 * _once(p))
+        | "You counted one gather and one scatter per micro-batch. What was dropped after the forward pass is"
+        " missing in the backward pass.",
+        Slip("once-per-step", lambda p: 3 * _once(p))
+        | "You counted one micro-batch. With nothing kept between them, each gathers and scatters anew.",
+        Slip("one-scatter-per-step", lambda p: (2 * p.micro_batches + 1) * _once(p))
+        | "You exchanged gradients once per step. Here they are scattered after every backward pass, as no GPU"
+        " has room for the whole of them.",
+        Slip("plain-data-parallel", lambda p: 2 * _once(p))
+        | "That is plain data parallelism, which keeps everything everywhere and talks once per step.",
+        Slip("many-ranks-limit", lambda p: p.micro_batches * 3 * p.parameters * p.bytes_per_element)
+        | "That is what it comes to among very many ranks. A rank need not send its own shard to itself.",
+        Slip("all-ranks", lambda p: p.ranks * p.micro_batches * 3 * _once(p)) | "That is what all GPUs send together.",
     ),
 )
 
@@ -301,36 +254,18 @@ EXPERTS = Drill(
     derive=_derive_experts,
     count=_count_experts,
     slips=(
-        Slip(
-            key="half",
-            wrong=lambda p: _exchanges(p, 2 * p.layers, p.top_k),
-            story="Half of it: either the results never came back, or the gradients never took the same ways.",
-        ),
-        Slip(
-            key="one-copy",
-            wrong=lambda p: _exchanges(p, 4 * p.layers, 1),
-            story="You sent each token once. It goes to several experts, and each of them answers.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _exchanges(p, 4, p.top_k),
-            story="That is one layer. Every layer has experts of its own, and the tokens are home again in between.",
-        ),
-        Slip(
-            key="all-experts",
-            wrong=lambda p: _exchanges(p, 4 * p.layers, p.experts),
-            story="You sent every token to every expert. Choosing a few is the whole idea.",
-        ),
-        Slip(
-            key="nobody-at-home",
-            wrong=lambda p: _exchanges(p, 4 * p.layers, p.top_k) * p.ranks / (p.ranks - 1),
-            story="You sent every copy over the network. Some of the chosen experts live on the token's own GPU.",
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: p.ranks * _exchanges(p, 4 * p.layers, p.top_k),
-            story="That is what all GPUs send together.",
-        ),
+        Slip("half", lambda p: _exchanges(p, 2 * p.layers, p.top_k))
+        | "Half of it: either the results never came back, or the gradients never took the same ways.",
+        Slip("one-copy", lambda p: _exchanges(p, 4 * p.layers, 1))
+        | "You sent each token once. It goes to several experts, and each of them answers.",
+        Slip("one-layer", lambda p: _exchanges(p, 4, p.top_k))
+        | "That is one layer. Every layer has experts of its own, and the tokens are home again in between.",
+        Slip("all-experts", lambda p: _exchanges(p, 4 * p.layers, p.experts))
+        | "You sent every token to every expert. Choosing a few is the whole idea.",
+        Slip("nobody-at-home", lambda p: _exchanges(p, 4 * p.layers, p.top_k) * p.ranks / (p.ranks - 1))
+        | "You sent every copy over the network. Some of the chosen experts live on the token's own GPU.",
+        Slip("all-ranks", lambda p: p.ranks * _exchanges(p, 4 * p.layers, p.top_k))
+        | "That is what all GPUs send together.",
     ),
 )
 
