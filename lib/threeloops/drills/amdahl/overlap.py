@@ -68,30 +68,16 @@ PACE = Drill(
     derive=_derive_pace,
     count=lambda p: played_s(p, p.loader_ms / p.loader_factor, p.passes_ms / p.passes_factor),
     slips=(
-        Slip(
-            key="added",
-            wrong=lambda p: (p.loader_ms / p.loader_factor + p.passes_ms / p.passes_factor + p.optimiser_ms) * ms,
-            story="You let the loader and the accelerator take turns. They work at the same time.",
-        ),
-        Slip(
-            key="device-only",
-            wrong=lambda p: (p.passes_ms / p.passes_factor + p.optimiser_ms) * ms,
-            story="That is how long the accelerator is busy. It cannot begin before its batch is there.",
-        ),
-        Slip(
-            key="factors-multiplied",
-            wrong=lambda p: step_of(p).total_s / (p.loader_factor * p.passes_factor),
-            story=(
-                "You divided the old step by both factors. Each acts on a runner of its own, and the slower runner"
-                " counts."
-            ),
-        ),
-        Slip(key="old-loader", wrong=lambda p: p.loader_ms * ms, story="You left the loader as it was."),
-        Slip(
-            key="old-device",
-            wrong=lambda p: (p.passes_ms + p.optimiser_ms) * ms,
-            story="You left forward and backward as they were.",
-        ),
+        Slip("added", lambda p: (p.loader_ms / p.loader_factor + p.passes_ms / p.passes_factor + p.optimiser_ms) * ms)
+        | "You let the loader and the accelerator take turns. They work at the same time.",
+        Slip("device-only", lambda p: (p.passes_ms / p.passes_factor + p.optimiser_ms) * ms)
+        | "That is how long the accelerator is busy. It cannot begin before its batch is there.",
+        Slip("factors-multiplied", lambda p: step_of(p).total_s / (p.loader_factor * p.passes_factor))
+        | "You divided the old step by both factors. Each acts on a runner of its own, and the slower runner"
+        " counts.",
+        Slip("old-loader", lambda p: p.loader_ms * ms) | "You left the loader as it was.",
+        Slip("old-device", lambda p: (p.passes_ms + p.optimiser_ms) * ms)
+        | "You left forward and backward as they were.",
     ),
     function=AsFunction(
         takes=("loader_ms", "passes_ms", "optimiser_ms", "loader_factor", "passes_factor"),
@@ -119,15 +105,6 @@ def _small_follow(rng: random.Random) -> Draw:
     )
 
 
-def _derive_follow(p: Draw) -> Derivation:
-    return Derivation(
-        value=max(1.0, p.loader_ms * ms / step_of(p).with_faster("passes", p.passes_factor).busy_s),
-        formula="loader / (passes / their factor + optimiser), and 1 if the loader is quick enough already",
-        substitution=f"max(1, {p.loader_ms} / ({p.passes_ms} / {p.passes_factor} + {p.optimiser_ms}))",
-        source=SOURCE_OVERLAP,
-    )
-
-
 def _count_follow(p: Draw) -> float:
     """Make the loader a tenth faster, and again, until the accelerator no longer waits."""
     alone_s = played_s(p, 0.0, p.passes_ms / p.passes_factor)
@@ -151,33 +128,24 @@ FOLLOW = Drill(
         f" {p.passes_factor} times faster. By what factor must the loader become faster, at least, so that none of this"
         " is lost?"
     ),
-    derive=_derive_follow,
+    derive=lambda p: Derivation(
+        value=max(1.0, p.loader_ms * ms / step_of(p).with_faster("passes", p.passes_factor).busy_s),
+        formula="loader / (passes / their factor + optimiser), and 1 if the loader is quick enough already",
+        substitution=f"max(1, {p.loader_ms} / ({p.passes_ms} / {p.passes_factor} + {p.optimiser_ms}))",
+        source=SOURCE_OVERLAP,
+    ),
     count=_count_follow,
     prerequisites=("amdahl-pace-setter",),
     slips=(
-        Slip(
-            key="same-factor",
-            wrong=lambda p: p.passes_factor,
-            story=(
-                "You gave the loader the compiler's factor. It has to keep up with the step, and it starts from another"
-                " time."
-            ),
-        ),
-        Slip(
-            key="before",
-            wrong=lambda p: p.loader_ms / (p.passes_ms + p.optimiser_ms),
-            story="You compared with the accelerator as it was before. Which pace has to be kept now?",
-        ),
-        Slip(
-            key="no-optimiser",
-            wrong=lambda p: p.loader_ms / (p.passes_ms / p.passes_factor),
-            story="You left the optimiser out. The loader has its time to work in, too.",
-        ),
-        Slip(
-            key="optimiser-faster",
-            wrong=lambda p: p.loader_ms / ((p.passes_ms + p.optimiser_ms) / p.passes_factor),
-            story="You made the optimiser faster as well. The compiler touched forward and backward.",
-        ),
+        Slip("same-factor", lambda p: p.passes_factor)
+        | "You gave the loader the compiler's factor. It has to keep up with the step, and it starts from another"
+        " time.",
+        Slip("before", lambda p: p.loader_ms / (p.passes_ms + p.optimiser_ms))
+        | "You compared with the accelerator as it was before. Which pace has to be kept now?",
+        Slip("no-optimiser", lambda p: p.loader_ms / (p.passes_ms / p.passes_factor))
+        | "You left the optimiser out. The loader has its time to work in, too.",
+        Slip("optimiser-faster", lambda p: p.loader_ms / ((p.passes_ms + p.optimiser_ms) / p.passes_factor))
+        | "You made the optimiser faster as well. The compiler touched forward and backward.",
     ),
     function=AsFunction(
         takes=("loader_ms", "passes_ms", "optimiser_ms", "passes_factor"),

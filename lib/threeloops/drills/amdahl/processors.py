@@ -73,29 +73,18 @@ LIMIT = Drill(
     count=_count_limit,
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("lost-efficiency", lambda p: 1 / (1 - p.speedup / p.gpus))
+        | "You took what is lost on all GPUs for the serial share. That share is one of a single GPU's time.",
+        Slip("perfect-share-left-in", lambda p: 1 / (1 / p.speedup - 1 / p.gpus))
+        | "You took the whole excess over a perfect run for serial time. Serial work has its place in the perfect"
+        " run as well.",
         Slip(
-            key="lost-efficiency",
-            wrong=lambda p: 1 / (1 - p.speedup / p.gpus),
-            story="You took what is lost on all GPUs for the serial share. That share is one of a single GPU's time.",
-        ),
-        Slip(
-            key="perfect-share-left-in",
-            wrong=lambda p: 1 / (1 / p.speedup - 1 / p.gpus),
-            story=(
-                "You took the whole excess over a perfect run for serial time. Serial work has its place in the perfect"
-                " run as well."
-            ),
-        ),
-        Slip(
-            key="share-of-the-fast-run",
-            wrong=lambda p: 1 / (scaling.serial_share(speedup=p.speedup, num_processors=p.gpus) * p.speedup),
-            story="You took the serial share of the fast run. On one GPU the same seconds are a smaller share.",
-        ),
-        Slip(
-            key="as-many-as-there-are",
-            wrong=lambda p: p.gpus,
-            story="That is what these GPUs would do at best. What would more of them bring?",
-        ),
+            "share-of-the-fast-run",
+            lambda p: 1 / (scaling.serial_share(speedup=p.speedup, num_processors=p.gpus) * p.speedup),
+        )
+        | "You took the serial share of the fast run. On one GPU the same seconds are a smaller share.",
+        Slip("as-many-as-there-are", lambda p: p.gpus)
+        | "That is what these GPUs would do at best. What would more of them bring?",
     ),
 )
 
@@ -125,18 +114,6 @@ def _ring_s(p: Draw, gpus: int) -> float:
     ).total_s
 
 
-def _derive_fixed(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.compute_s / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
-        formula="T / (T / n + 2 × (n − 1) / n × S / rate)",
-        substitution=(
-            f"{p.compute_s} / ({p.compute_s} / {p.gpus} + 2 × ({p.gpus} − 1) / {p.gpus} × {engineering(p.size)} /"
-            f" {engineering(p.rate)})"
-        ),
-        source=f"{SOURCE_AMDAHL}; {SOURCE_RING}",
-    )
-
-
 def _count_fixed(p: Draw) -> float:
     # numpy, which a reader's own drills do not need
     from threeloops.simulate.training_loop.collectives import simulated
@@ -162,35 +139,31 @@ FIXED = Drill(
         f" {fmt_si(p.rate, 'B/s')} one way. Latency is negligible and nothing overlaps. How many times as fast as on"
         " one GPU is a step?"
     ),
-    derive=_derive_fixed,
+    derive=lambda p: Derivation(
+        value=p.compute_s / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
+        formula="T / (T / n + 2 × (n − 1) / n × S / rate)",
+        substitution=(
+            f"{p.compute_s} / ({p.compute_s} / {p.gpus} + 2 × ({p.gpus} − 1) / {p.gpus} × {engineering(p.size)} /"
+            f" {engineering(p.rate)})"
+        ),
+        source=f"{SOURCE_AMDAHL}; {SOURCE_RING}",
+    ),
     count=_count_fixed,
     prerequisites=("amdahl-one-part", "ring-time"),
     slips=(
+        Slip("perfect", lambda p: float(p.gpus))
+        | "That would be perfect scaling. What do the GPUs do when they have computed?",
+        Slip("sent-once", lambda p: p.compute_s / (p.compute_s / p.gpus + p.size / p.rate))
+        | "You sent the gradients once. A ring goes around twice: once to add up, once to tell.",
+        Slip("shared-exchange", lambda p: p.compute_s / (p.compute_s / p.gpus + _ring_s(p, p.gpus) / p.gpus))
+        | "You shared the exchange out among the GPUs. Only the computing gets less with every GPU.",
+        Slip("overlapped", lambda p: p.compute_s / max(p.compute_s / p.gpus, _ring_s(p, p.gpus)))
+        | "You let the exchange run beside the computing. Here it comes afterwards.",
         Slip(
-            key="perfect",
-            wrong=lambda p: float(p.gpus),
-            story="That would be perfect scaling. What do the GPUs do when they have computed?",
-        ),
-        Slip(
-            key="sent-once",
-            wrong=lambda p: p.compute_s / (p.compute_s / p.gpus + p.size / p.rate),
-            story="You sent the gradients once. A ring goes around twice: once to add up, once to tell.",
-        ),
-        Slip(
-            key="shared-exchange",
-            wrong=lambda p: p.compute_s / (p.compute_s / p.gpus + _ring_s(p, p.gpus) / p.gpus),
-            story="You shared the exchange out among the GPUs. Only the computing gets less with every GPU.",
-        ),
-        Slip(
-            key="overlapped",
-            wrong=lambda p: p.compute_s / max(p.compute_s / p.gpus, _ring_s(p, p.gpus)),
-            story="You let the exchange run beside the computing. Here it comes afterwards.",
-        ),
-        Slip(
-            key="exchange-on-one",
-            wrong=lambda p: (p.compute_s + _ring_s(p, p.gpus)) / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
-            story="You made the single GPU pay for an exchange. It has no other GPU to send to.",
-        ),
+            "exchange-on-one",
+            lambda p: (p.compute_s + _ring_s(p, p.gpus)) / (p.compute_s / p.gpus + _ring_s(p, p.gpus)),
+        )
+        | "You made the single GPU pay for an exchange. It has no other GPU to send to.",
     ),
     function=AsFunction(
         takes=("compute_s", "gpus", "size", "rate"), limit={"gpus": 1}, limit_case="a single GPU, which sends nothing"
@@ -198,23 +171,6 @@ FIXED = Drill(
 )
 
 # --- work that grows with the machine ------------------------------------------------------------
-
-
-def _draw_grows(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.randrange(44, 58, 2), alone=rng.randrange(16, 25))
-
-
-def _small_grows(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.choice((5, 6, 7)), alone=rng.choice((12, 15, 18)))
-
-
-def _derive_grows(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.scaled_speedup(serial_share=share(p.alone), num_processors=p.gpus),
-        formula="serial share + (1 − serial share) × n",
-        substitution=f"{p.alone} / 100 + (1 − {p.alone} / 100) × {p.gpus}",
-        source=SOURCE_GUSTAFSON,
-    )
 
 
 def _count_grows(p: Draw) -> float:
@@ -231,37 +187,30 @@ GROWS = Drill(
     title="Work that grows with the machine",
     unit="",
     target_s=75,
-    draw=_draw_grows,
-    small=_small_grows,
+    draw=lambda rng: drawn(gpus=rng.randrange(44, 58, 2), alone=rng.randrange(16, 25)),
+    small=lambda rng: drawn(gpus=rng.choice((5, 6, 7)), alone=rng.choice((12, 15, 18))),
     prompt=lambda p: (
         f"A job's batch grows with the number of GPUs. Measured on {p.gpus} GPUs, {p.alone} % of a step is work that"
         " one of them does while the others wait; in the rest all of them compute. That serial part does not grow with"
         " the batch. How many times as long would a single GPU need for this large step?"
     ),
-    derive=_derive_grows,
+    derive=lambda p: Derivation(
+        value=scaling.scaled_speedup(serial_share=share(p.alone), num_processors=p.gpus),
+        formula="serial share + (1 − serial share) × n",
+        substitution=f"{p.alone} / 100 + (1 − {p.alone} / 100) × {p.gpus}",
+        source=SOURCE_GUSTAFSON,
+    ),
     count=_count_grows,
     prerequisites=("amdahl-one-part",),
     slips=(
-        Slip(
-            key="amdahl",
-            wrong=lambda p: scaling.amdahl_speedup(accelerated_share=1 - share(p.alone), factor=p.gpus),
-            story="You took the share for one of a single GPU's time. It was measured on all of them.",
-        ),
-        Slip(
-            key="perfect",
-            wrong=lambda p: float(p.gpus),
-            story="You let all GPUs compute all the time. For a part of the step only one did.",
-        ),
-        Slip(
-            key="serial-multiplied",
-            wrong=lambda p: share(p.alone) * p.gpus + 1 - share(p.alone),
-            story="You gave the serial part to all GPUs and the shared one to a single GPU. It is the other way round.",
-        ),
-        Slip(
-            key="serial-forgotten",
-            wrong=lambda p: scaling.amdahl_limit(accelerated_share=1 - share(p.alone)),
-            story="You took the limit of Amdahl's law. That is for work that stays the same, on any number of GPUs.",
-        ),
+        Slip("amdahl", lambda p: scaling.amdahl_speedup(accelerated_share=1 - share(p.alone), factor=p.gpus))
+        | "You took the share for one of a single GPU's time. It was measured on all of them.",
+        Slip("perfect", lambda p: float(p.gpus))
+        | "You let all GPUs compute all the time. For a part of the step only one did.",
+        Slip("serial-multiplied", lambda p: share(p.alone) * p.gpus + 1 - share(p.alone))
+        | "You gave the serial part to all GPUs and the shared one to a single GPU. It is the other way round.",
+        Slip("serial-forgotten", lambda p: scaling.amdahl_limit(accelerated_share=1 - share(p.alone)))
+        | "You took the limit of Amdahl's law. That is for work that stays the same, on any number of GPUs.",
     ),
 )
 
@@ -324,33 +273,19 @@ WORTH = Drill(
     count=_count_worth,
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("whole-run", lambda p: _run_dollars(p) * (1 - 1 / p.factor))
+        | "You made the whole run as much faster as the matmuls. The rest of the step costs what it cost.",
+        Slip("share-vanishes", lambda p: _run_dollars(p) * share(p.products))
+        | "You saved all that the matmuls cost. They still take some time.",
         Slip(
-            key="whole-run",
-            wrong=lambda p: _run_dollars(p) * (1 - 1 / p.factor),
-            story="You made the whole run as much faster as the matmuls. The rest of the step costs what it cost.",
-        ),
-        Slip(
-            key="share-vanishes",
-            wrong=lambda p: _run_dollars(p) * share(p.products),
-            story="You saved all that the matmuls cost. They still take some time.",
-        ),
-        Slip(
-            key="what-is-paid",
-            wrong=lambda p: (
-                _run_dollars(p) / scaling.amdahl_speedup(accelerated_share=share(p.products), factor=p.factor)
-            ),
-            story="That is what a run costs afterwards. What does it save?",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _run_dollars(p) / p.gpus * share(p.products) * (1 - 1 / p.factor),
-            story="That is the saving on one GPU. All of them are paid for.",
-        ),
-        Slip(
-            key="products-after",
-            wrong=lambda p: _run_dollars(p) * share(p.products) / p.factor,
-            story="That is what the matmuls still cost. What is saved is the difference to before.",
-        ),
+            "what-is-paid",
+            lambda p: _run_dollars(p) / scaling.amdahl_speedup(accelerated_share=share(p.products), factor=p.factor),
+        )
+        | "That is what a run costs afterwards. What does it save?",
+        Slip("one-gpu", lambda p: _run_dollars(p) / p.gpus * share(p.products) * (1 - 1 / p.factor))
+        | "That is the saving on one GPU. All of them are paid for.",
+        Slip("products-after", lambda p: _run_dollars(p) * share(p.products) / p.factor)
+        | "That is what the matmuls still cost. What is saved is the difference to before.",
     ),
 )
 

@@ -25,18 +25,6 @@ def _draw_twice(rng: random.Random) -> Draw:
     return drawn(attention=rng.randrange(36, 45), mlp=rng.randrange(30, 37), **factors)
 
 
-def _derive_twice(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.parts_speedup(shares=[share(p.attention), share(p.mlp)], factors=[p.first * p.again, p.other]),
-        formula="1 / (1 − A − M + A / (first factor × second factor) + M / its factor)",
-        substitution=(
-            f"1 / (1 − {p.attention} / 100 − {p.mlp} / 100 + {p.attention} / 100 / ({p.first} × {p.again}) + {p.mlp} /"
-            f" 100 / {p.other})"
-        ),
-        source=SOURCE_AMDAHL,
-    )
-
-
 def _count_twice(p: Draw) -> float:
     """Each hundredth of attention is cut down by the first repair, and what is left of it by the second."""
     attention = sum(
@@ -59,18 +47,23 @@ TWICE = Drill(
         f" {p.again} times faster again. A narrower format makes the feed-forward blocks {p.other} times faster."
         " Nothing overlaps. How many times faster is the step after all three?"
     ),
-    derive=_derive_twice,
+    derive=lambda p: Derivation(
+        value=scaling.parts_speedup(shares=[share(p.attention), share(p.mlp)], factors=[p.first * p.again, p.other]),
+        formula="1 / (1 − A − M + A / (first factor × second factor) + M / its factor)",
+        substitution=(
+            f"1 / (1 − {p.attention} / 100 − {p.mlp} / 100 + {p.attention} / 100 / ({p.first} × {p.again}) + {p.mlp} /"
+            f" 100 / {p.other})"
+        ),
+        source=SOURCE_AMDAHL,
+    ),
     count=_count_twice,
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("product", lambda p: p.first * p.again * p.other)
+        | "You multiplied all three factors. Each of them acts on its own part of the step only.",
         Slip(
-            key="product",
-            wrong=lambda p: p.first * p.again * p.other,
-            story="You multiplied all three factors. Each of them acts on its own part of the step only.",
-        ),
-        Slip(
-            key="savings-added",
-            wrong=lambda p: (
+            "savings-added",
+            lambda p: (
                 1
                 / (
                     1
@@ -80,33 +73,22 @@ TWICE = Drill(
                     )
                 )
             ),
-            story=(
-                "You took every saving from the first profile. When the second release came, attention was shorter"
-                " already."
-            ),
-        ),
+        )
+        | "You took every saving from the first profile. When the second release came, attention was shorter"
+        " already.",
         Slip(
-            key="last-release",
-            wrong=lambda p: scaling.parts_speedup(
-                shares=[share(p.attention), share(p.mlp)], factors=[p.again, p.other]
-            ),
-            story=(
-                "You let the second release replace the first kernel's gain. It is faster than that kernel, not than"
-                " the start."
-            ),
-        ),
+            "last-release",
+            lambda p: scaling.parts_speedup(shares=[share(p.attention), share(p.mlp)], factors=[p.again, p.other]),
+        )
+        | "You let the second release replace the first kernel's gain. It is faster than that kernel, not than"
+        " the start.",
         Slip(
-            key="no-second",
-            wrong=lambda p: scaling.parts_speedup(
-                shares=[share(p.attention), share(p.mlp)], factors=[p.first, p.other]
-            ),
-            story="You left out the next release.",
-        ),
-        Slip(
-            key="rest-gone",
-            wrong=lambda p: 1 / (share(p.attention) / (p.first * p.again) + share(p.mlp) / p.other),
-            story="You added up the repaired parts only. What was never touched takes its time as before.",
-        ),
+            "no-second",
+            lambda p: scaling.parts_speedup(shares=[share(p.attention), share(p.mlp)], factors=[p.first, p.other]),
+        )
+        | "You left out the next release.",
+        Slip("rest-gone", lambda p: 1 / (share(p.attention) / (p.first * p.again) + share(p.mlp) / p.other))
+        | "You added up the repaired parts only. What was never touched takes its time as before.",
     ),
 )
 
@@ -139,10 +121,6 @@ def _derive_parts(p: Draw) -> Derivation:
     )
 
 
-def _count_parts(p: Draw) -> float:
-    return float(WHOLE / ticks.one_after_another([*zip(p.shares, p.factors, strict=True), (WHOLE - sum(p.shares), 1)]))
-
-
 PARTS = Drill(
     key="amdahl-part-by-part",
     taught=TAUGHT,
@@ -158,45 +136,40 @@ PARTS = Drill(
         " Nothing overlaps. How many times faster is the step?"
     ),
     derive=_derive_parts,
-    count=_count_parts,
+    count=lambda p: float(
+        WHOLE / ticks.one_after_another([*zip(p.shares, p.factors, strict=True), (WHOLE - sum(p.shares), 1)])
+    ),
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("largest", lambda p: p.factors[0])
+        | "That is the chip's best figure. Each part of the step gets the factor that is its own.",
         Slip(
-            key="largest",
-            wrong=lambda p: p.factors[0],
-            story="That is the chip's best figure. Each part of the step gets the factor that is its own.",
-        ),
-        Slip(
-            key="mean-of-speeds",
-            wrong=lambda p: (
+            "mean-of-speeds",
+            lambda p: (
                 sum(share(percent) * factor for percent, factor in zip(p.shares, p.factors, strict=True))
                 + 1
                 - share(sum(p.shares))
             ),
-            story="You averaged factors, weighted by time. What adds up over the parts is time.",
-        ),
+        )
+        | "You averaged factors, weighted by time. What adds up over the parts is time.",
         Slip(
-            key="network-gone",
-            wrong=lambda p: (
+            "network-gone",
+            lambda p: (
                 sum(p.shares) / sum(percent / factor for percent, factor in zip(p.shares, p.factors, strict=True))
             ),
-            story="You left the network out, before and after. It takes its time in both.",
-        ),
+        )
+        | "You left the network out, before and after. It takes its time in both.",
         Slip(
-            key="first-part-only",
-            wrong=lambda p: scaling.amdahl_speedup(accelerated_share=share(p.shares[0]), factor=p.factors[0]),
-            story="You made the matmuls faster and nothing else. Two more parts gain.",
-        ),
+            "first-part-only",
+            lambda p: scaling.amdahl_speedup(accelerated_share=share(p.shares[0]), factor=p.factors[0]),
+        )
+        | "You made the matmuls faster and nothing else. Two more parts gain.",
         Slip(
-            key="speedups-multiplied",
-            wrong=lambda p: math.prod(
-                _alone(percent, factor) for percent, factor in zip(p.shares, p.factors, strict=True)
-            ),
-            story=(
-                "You worked out each gain from the first profile and multiplied. After the first gain, the shares are"
-                " others."
-            ),
-        ),
+            "speedups-multiplied",
+            lambda p: math.prod(_alone(percent, factor) for percent, factor in zip(p.shares, p.factors, strict=True)),
+        )
+        | "You worked out each gain from the first profile and multiplied. After the first gain, the shares are"
+        " others.",
     ),
 )
 
@@ -242,28 +215,19 @@ NEXT = Drill(
     count=_count_next,
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("old-share", lambda p: share(p.optimiser))
+        | "That is its share before. It takes the same time, of a shorter step.",
+        Slip("part-vanishes", lambda p: p.optimiser / (WHOLE - p.attention))
+        | "You took attention out of the step altogether. A faster kernel still takes some time.",
         Slip(
-            key="old-share",
-            wrong=lambda p: share(p.optimiser),
-            story="That is its share before. It takes the same time, of a shorter step.",
-        ),
-        Slip(
-            key="part-vanishes",
-            wrong=lambda p: p.optimiser / (WHOLE - p.attention),
-            story="You took attention out of the step altogether. A faster kernel still takes some time.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: (
+            "upside-down",
+            lambda p: (
                 share(p.optimiser) / scaling.amdahl_speedup(accelerated_share=share(p.attention), factor=p.factor)
             ),
-            story="You made its share smaller. When a part beside it shrinks, what stays weighs more.",
-        ),
-        Slip(
-            key="times-the-factor",
-            wrong=lambda p: share(p.optimiser) * p.factor,
-            story="You multiplied by the kernel's own factor. The step has not become that much shorter.",
-        ),
+        )
+        | "You made its share smaller. When a part beside it shrinks, what stays weighs more.",
+        Slip("times-the-factor", lambda p: share(p.optimiser) * p.factor)
+        | "You multiplied by the kernel's own factor. The step has not become that much shorter.",
     ),
 )
 
@@ -276,28 +240,8 @@ def _draw_calls(rng: random.Random) -> Draw:
     return drawn(calls=calls, old_us=old_us, new_us=rng.randrange(400, 650, 50), step_ms=step_ms)
 
 
-def _small_calls(rng: random.Random) -> Draw:
-    return drawn(
-        calls=rng.choice((5, 7)),
-        old_us=rng.choice((1500, 1900)),
-        new_us=rng.choice((500, 700)),
-        step_ms=rng.choice((25, 31)),
-    )
-
-
 def _step_s(p: Draw, saved_us: float) -> float:
     return float(p.step_ms * ms - saved_us * us)
-
-
-def _derive_calls(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.changed_calls_s(
-            whole_s=p.step_ms * ms, num_calls=p.calls, before_s=p.old_us * us, after_s=p.new_us * us
-        ),
-        formula="step − calls × (old time of a call − new time of a call)",
-        substitution=f"{p.step_ms}e-3 − {p.calls} × ({p.old_us}e-6 − {p.new_us}e-6)",
-        source=f"{SOURCE_AMDAHL}, applied to measured times",
-    )
 
 
 def _count_calls(p: Draw) -> float:
@@ -315,40 +259,37 @@ CALLS = Drill(
     unit="s",
     target_s=75,
     draw=_draw_calls,
-    small=_small_calls,
+    small=lambda rng: drawn(
+        calls=rng.choice((5, 7)),
+        old_us=rng.choice((1500, 1900)),
+        new_us=rng.choice((500, 700)),
+        step_ms=rng.choice((25, 31)),
+    ),
     prompt=lambda p: (
         f"A trace of one training step, {p.step_ms} ms on the clock: a kernel appears {p.calls} times,"
         f" {p.old_us * us / ms:g} ms each, and nothing runs beside it. Its replacement takes {p.new_us * us / ms:g} ms"
         " per call. How long will the step be?"
     ),
-    derive=_derive_calls,
+    derive=lambda p: Derivation(
+        value=scaling.changed_calls_s(
+            whole_s=p.step_ms * ms, num_calls=p.calls, before_s=p.old_us * us, after_s=p.new_us * us
+        ),
+        formula="step − calls × (old time of a call − new time of a call)",
+        substitution=f"{p.step_ms}e-3 − {p.calls} × ({p.old_us}e-6 − {p.new_us}e-6)",
+        source=f"{SOURCE_AMDAHL}, applied to measured times",
+    ),
     count=_count_calls,
     slips=(
-        Slip(
-            key="one-call",
-            wrong=lambda p: _step_s(p, p.old_us - p.new_us),
-            story="You replaced one call. The trace shows many in every step.",
-        ),
-        Slip(
-            key="kernel-gone",
-            wrong=lambda p: _step_s(p, p.calls * p.old_us),
-            story="You took the kernel out. Its replacement takes time, too.",
-        ),
-        Slip(
-            key="whole-step",
-            wrong=lambda p: p.step_ms * ms * p.new_us / p.old_us,
-            story="You made the whole step as much faster as the kernel. Only the kernel's own time shrinks.",
-        ),
-        Slip(
-            key="new-for-saved",
-            wrong=lambda p: _step_s(p, p.calls * p.new_us),
-            story="You took off what the replacement takes. What is saved is the difference.",
-        ),
-        Slip(
-            key="kernel-only",
-            wrong=lambda p: p.calls * p.new_us * us,
-            story="That is the kernel's own time in the new step. The rest is still there.",
-        ),
+        Slip("one-call", lambda p: _step_s(p, p.old_us - p.new_us))
+        | "You replaced one call. The trace shows many in every step.",
+        Slip("kernel-gone", lambda p: _step_s(p, p.calls * p.old_us))
+        | "You took the kernel out. Its replacement takes time, too.",
+        Slip("whole-step", lambda p: p.step_ms * ms * p.new_us / p.old_us)
+        | "You made the whole step as much faster as the kernel. Only the kernel's own time shrinks.",
+        Slip("new-for-saved", lambda p: _step_s(p, p.calls * p.new_us))
+        | "You took off what the replacement takes. What is saved is the difference.",
+        Slip("kernel-only", lambda p: p.calls * p.new_us * us)
+        | "That is the kernel's own time in the new step. The rest is still there.",
     ),
 )
 

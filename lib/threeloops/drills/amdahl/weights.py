@@ -115,33 +115,22 @@ NARROW = Drill(
     count=_count_narrow,
     prerequisites=("amdahl-one-part",),
     slips=(
+        Slip("all-weights", lambda p: WIDE_BITS / p.bits)
+        | "You made all weights narrow. Attention and the output head stay as wide as they were.",
         Slip(
-            key="all-weights",
-            wrong=lambda p: WIDE_BITS / p.bits,
-            story="You made all weights narrow. Attention and the output head stay as wide as they were.",
-        ),
+            "mean-of-speeds",
+            lambda p: 1 + _narrowed(p) / (_narrowed(p) + _kept(p, p.kv_heads)) * (WIDE_BITS / p.bits - 1),
+        )
+        | "You averaged factors, weighted by bytes. What adds up is the time to read them.",
+        Slip("query-heads", lambda p: _speedup(p, _narrowed(p), _kept(p, p.query_heads)))
+        | "You gave keys and values as many heads as queries. The config has fewer of them.",
+        Slip("other-part", lambda p: _speedup(p, _kept(p, p.kv_heads), _narrowed(p)))
+        | "You made attention and head narrow and kept the feed-forward blocks. It is the other way round.",
         Slip(
-            key="mean-of-speeds",
-            wrong=lambda p: 1 + _narrowed(p) / (_narrowed(p) + _kept(p, p.kv_heads)) * (WIDE_BITS / p.bits - 1),
-            story="You averaged factors, weighted by bytes. What adds up is the time to read them.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _speedup(p, _narrowed(p), _kept(p, p.query_heads)),
-            story="You gave keys and values as many heads as queries. The config has fewer of them.",
-        ),
-        Slip(
-            key="other-part",
-            wrong=lambda p: _speedup(p, _kept(p, p.kv_heads), _narrowed(p)),
-            story="You made attention and head narrow and kept the feed-forward blocks. It is the other way round.",
-        ),
-        Slip(
-            key="part-vanishes",
-            wrong=lambda p: scaling.amdahl_limit(
-                accelerated_share=_narrowed(p) / (_narrowed(p) + _kept(p, p.kv_heads))
-            ),
-            story="You let the feed-forward blocks take no time at all. They are narrower, and still read.",
-        ),
+            "part-vanishes",
+            lambda p: scaling.amdahl_limit(accelerated_share=_narrowed(p) / (_narrowed(p) + _kept(p, p.kv_heads))),
+        )
+        | "You let the feed-forward blocks take no time at all. They are narrower, and still read.",
     ),
 )
 
