@@ -33,21 +33,6 @@ def arrays(tokens: int, width: int, bytes_per_element: int) -> list[Any]:
 # --- queries that fit ---------------------------------------------------------------------------
 
 
-def _draw_fit(rng: random.Random) -> Draw:
-    return drawn(
-        fast_kib=rng.choice((164, 192, 228, 256)),
-        head_dim=rng.choice((72, 80, 88, 96, 104, 112)),
-        key_block=rng.choice((48, 64)),
-        bytes_per_element=2,
-    )
-
-
-def _small_fit(rng: random.Random) -> Draw:
-    return drawn(
-        fast_kib=rng.choice((3, 4)), head_dim=rng.choice((6, 7)), key_block=rng.choice((5, 6)), bytes_per_element=2
-    )
-
-
 def _elements(p: Draw) -> float:
     return float(p.fast_kib * KiB / p.bytes_per_element)
 
@@ -98,8 +83,15 @@ FIT = Drill(
     unit="",
     whole="down",
     target_s=120,
-    draw=_draw_fit,
-    small=_small_fit,
+    draw=lambda rng: drawn(
+        fast_kib=rng.choice((164, 192, 228, 256)),
+        head_dim=rng.choice((72, 80, 88, 96, 104, 112)),
+        key_block=rng.choice((48, 64)),
+        bytes_per_element=2,
+    ),
+    small=lambda rng: drawn(
+        fast_kib=rng.choice((3, 4)), head_dim=rng.choice((6, 7)), key_block=rng.choice((5, 6)), bytes_per_element=2
+    ),
     prompt=lambda p: (
         f"A fused attention kernel has {p.fast_kib} KiB of fast memory. For one head, {p.head_dim} wide, it holds in it"
         f" a block of queries and their unfinished outputs, {p.key_block} keys and {p.key_block} values, the scores of"
@@ -110,25 +102,19 @@ FIT = Drill(
     count=_count_fit,
     slips=(
         Slip(
-            key="outputs-forgotten",
-            wrong=lambda p: (_elements(p) - 2 * p.key_block * p.head_dim) // (p.head_dim + p.key_block + 2),
-            story="You left no room for the outputs. They stay as long as their queries do.",
-        ),
+            "outputs-forgotten",
+            lambda p: (_elements(p) - 2 * p.key_block * p.head_dim) // (p.head_dim + p.key_block + 2),
+        )
+        | "You left no room for the outputs. They stay as long as their queries do.",
+        Slip("scores-forgotten", lambda p: (_elements(p) - 2 * p.key_block * p.head_dim) // (2 * p.head_dim + 2))
+        | "You left no room for the scores. Even a block of them has to be somewhere.",
+        Slip("keys-forgotten", lambda p: _elements(p) // (2 * p.head_dim + p.key_block + 2))
+        | "You left no room for keys and values. They pass by, but while they do they take up space.",
         Slip(
-            key="scores-forgotten",
-            wrong=lambda p: (_elements(p) - 2 * p.key_block * p.head_dim) // (2 * p.head_dim + 2),
-            story="You left no room for the scores. Even a block of them has to be somewhere.",
-        ),
-        Slip(
-            key="keys-forgotten",
-            wrong=lambda p: _elements(p) // (2 * p.head_dim + p.key_block + 2),
-            story="You left no room for keys and values. They pass by, but while they do they take up space.",
-        ),
-        Slip(
-            key="bytes-as-elements",
-            wrong=lambda p: (p.fast_kib * KiB - 2 * p.key_block * p.head_dim) // (2 * p.head_dim + p.key_block + 2),
-            story="You filled the memory with one byte per number. How large is each?",
-        ),
+            "bytes-as-elements",
+            lambda p: (p.fast_kib * KiB - 2 * p.key_block * p.head_dim) // (2 * p.head_dim + p.key_block + 2),
+        )
+        | "You filled the memory with one byte per number. How large is each?",
     ),
 )
 
@@ -212,34 +198,17 @@ TRAFFIC = Drill(
     count=_count_traffic,
     prerequisites=("attention-queries-that-fit",),
     slips=(
-        Slip(
-            key="everything-once",
-            wrong=lambda p: _tensors(p, 4),
-            story="You let every tensor cross once. What happens when the second block of queries comes in?",
-        ),
-        Slip(
-            key="keys-only",
-            wrong=lambda p: _tensors(p, 2 + p.tokens / p.block),
-            story="You let the keys pass by and forgot the values, or the other way round.",
-        ),
-        Slip(
-            key="queries-forgotten",
-            wrong=lambda p: _tensors(p, 2 * p.tokens / p.block),
-            story="You counted what passes by, and not what stays: the queries come in, the output goes out.",
-        ),
-        Slip(
-            key="outputs-visit",
-            wrong=lambda p: _tensors(p, 2 + 3 * p.tokens / p.block),
-            story=(
-                "You held keys and let queries pass, with their unfinished outputs. This kernel has its loops the other"
-                " way round."
-            ),
-        ),
-        Slip(
-            key="one-head",
-            wrong=lambda p: _tensors(p, 2 + 2 * p.tokens / p.block) / p.heads,
-            story="That is one head. Each head's queries see its own keys.",
-        ),
+        Slip("everything-once", lambda p: _tensors(p, 4))
+        | "You let every tensor cross once. What happens when the second block of queries comes in?",
+        Slip("keys-only", lambda p: _tensors(p, 2 + p.tokens / p.block))
+        | "You let the keys pass by and forgot the values, or the other way round.",
+        Slip("queries-forgotten", lambda p: _tensors(p, 2 * p.tokens / p.block))
+        | "You counted what passes by, and not what stays: the queries come in, the output goes out.",
+        Slip("outputs-visit", lambda p: _tensors(p, 2 + 3 * p.tokens / p.block))
+        | "You held keys and let queries pass, with their unfinished outputs. This kernel has its loops the other"
+        " way round.",
+        Slip("one-head", lambda p: _tensors(p, 2 + 2 * p.tokens / p.block) / p.heads)
+        | "That is one head. Each head's queries see its own keys.",
     ),
     function=AsFunction(
         takes=("heads", "head_dim", "tokens", "block", "bytes_per_element"),
@@ -256,27 +225,8 @@ def _draw_causal(rng: random.Random) -> Draw:
     return drawn(block=block, blocks=blocks, head_dim=rng.choice((80, 96, 112)), heads=rng.choice((10, 14, 22)))
 
 
-def _small_causal(rng: random.Random) -> Draw:
-    return drawn(
-        block=rng.choice((3, 4)), blocks=rng.choice((5, 6)), head_dim=rng.choice((4, 6)), heads=rng.choice((3, 5))
-    )
-
-
 def _block_flops(p: Draw, blocks: float) -> float:
     return float(p.heads * blocks * 4 * p.block**2 * p.head_dim)
-
-
-def _derive_causal(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(
-            attention_io.causal_block_flops(
-                num_heads=p.heads, head_dim=p.head_dim, tokens=p.block * p.blocks, block=p.block
-            )
-        ),
-        formula="heads × blocks × (blocks + 1) / 2 × 4 × block² × head dim",
-        substitution=f"{p.heads} × {p.blocks} × ({p.blocks} + 1) / 2 × 4 × {p.block}² × {p.head_dim}",
-        source=SOURCE_BLOCK_SPARSE,
-    )
 
 
 def _count_causal(p: Draw) -> float:
@@ -300,43 +250,37 @@ CAUSAL = Drill(
     unit="FLOP",
     target_s=120,
     draw=_draw_causal,
-    small=_small_causal,
+    small=lambda rng: drawn(
+        block=rng.choice((3, 4)), blocks=rng.choice((5, 6)), head_dim=rng.choice((4, 6)), heads=rng.choice((3, 5))
+    ),
     prompt=lambda p: (
         f"A fused causal attention kernel works in blocks of {p.block} queries by {p.block} keys. It skips a block in"
         " which every score is masked, and computes all others in full, the masked scores in them too. The sequence"
         f" has {p.block * p.blocks:,} tokens, and there are {p.heads} heads, {p.head_dim} wide. How many FLOPs do its"
         " two matmuls execute?"
     ),
-    derive=_derive_causal,
+    derive=lambda p: Derivation(
+        value=float(
+            attention_io.causal_block_flops(
+                num_heads=p.heads, head_dim=p.head_dim, tokens=p.block * p.blocks, block=p.block
+            )
+        ),
+        formula="heads × blocks × (blocks + 1) / 2 × 4 × block² × head dim",
+        substitution=f"{p.heads} × {p.blocks} × ({p.blocks} + 1) / 2 × 4 × {p.block}² × {p.head_dim}",
+        source=SOURCE_BLOCK_SPARSE,
+    ),
     count=_count_causal,
     slips=(
-        Slip(
-            key="no-mask",
-            wrong=lambda p: _block_flops(p, p.blocks**2),
-            story="You computed every block. Which ones hold nothing but masked scores?",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: _block_flops(p, p.blocks**2 / 2),
-            story=(
-                "You took exactly half, or the scores that are not masked. Blocks on the diagonal are computed whole."
-            ),
-        ),
-        Slip(
-            key="diagonal-forgotten",
-            wrong=lambda p: _block_flops(p, p.blocks * (p.blocks - 1) / 2),
-            story="You skipped the diagonal. A token sees itself.",
-        ),
-        Slip(
-            key="one-product",
-            wrong=lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 4),
-            story="That is one of the two matmuls, or multiply-adds counted once.",
-        ),
-        Slip(
-            key="one-head",
-            wrong=lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 2) / p.heads,
-            story="That is one head. How many are there?",
-        ),
+        Slip("no-mask", lambda p: _block_flops(p, p.blocks**2))
+        | "You computed every block. Which ones hold nothing but masked scores?",
+        Slip("half", lambda p: _block_flops(p, p.blocks**2 / 2))
+        | "You took exactly half, or the scores that are not masked. Blocks on the diagonal are computed whole.",
+        Slip("diagonal-forgotten", lambda p: _block_flops(p, p.blocks * (p.blocks - 1) / 2))
+        | "You skipped the diagonal. A token sees itself.",
+        Slip("one-product", lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 4))
+        | "That is one of the two matmuls, or multiply-adds counted once.",
+        Slip("one-head", lambda p: _block_flops(p, p.blocks * (p.blocks + 1) / 2) / p.heads)
+        | "That is one head. How many are there?",
     ),
     function=AsFunction(
         takes=("block", "blocks", "head_dim", "heads"), limit={"blocks": 1}, limit_case="a sequence of a single block"
@@ -399,34 +343,17 @@ FIRST = Drill(
     count=_count_first,
     prerequisites=("attention-fused-traffic",),
     slips=(
-        Slip(
-            key="everything-once",
-            wrong=lambda p: _tensors(p, 4),
-            story="You let every tensor cross once. What happens when the second block of keys comes in?",
-        ),
-        Slip(
-            key="other-order",
-            wrong=lambda p: _tensors(p, 2 + 2 * p.tokens / p.block),
-            story=(
-                "You held queries and let keys and values pass, or let unfinished outputs cross in one direction only."
-                " What has to come back in before it can be added to?"
-            ),
-        ),
-        Slip(
-            key="outputs-stay",
-            wrong=lambda p: _tensors(p, 2 + p.tokens / p.block),
-            story="Only the queries passed by. Where is the output of a query until the next block of keys comes?",
-        ),
-        Slip(
-            key="keys-pass-too",
-            wrong=lambda p: _tensors(p, 5 * p.tokens / p.block),
-            story="You fetched keys and values as often as queries. How long does a block of them stay?",
-        ),
-        Slip(
-            key="one-head",
-            wrong=lambda p: _derive_first(p).value / p.heads,
-            story="That is one head. Each head's queries see its own keys.",
-        ),
+        Slip("everything-once", lambda p: _tensors(p, 4))
+        | "You let every tensor cross once. What happens when the second block of keys comes in?",
+        Slip("other-order", lambda p: _tensors(p, 2 + 2 * p.tokens / p.block))
+        | "You held queries and let keys and values pass, or let unfinished outputs cross in one direction only."
+        " What has to come back in before it can be added to?",
+        Slip("outputs-stay", lambda p: _tensors(p, 2 + p.tokens / p.block))
+        | "Only the queries passed by. Where is the output of a query until the next block of keys comes?",
+        Slip("keys-pass-too", lambda p: _tensors(p, 5 * p.tokens / p.block))
+        | "You fetched keys and values as often as queries. How long does a block of them stay?",
+        Slip("one-head", lambda p: _derive_first(p).value / p.heads)
+        | "That is one head. Each head's queries see its own keys.",
     ),
 )
 

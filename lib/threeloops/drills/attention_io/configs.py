@@ -85,26 +85,14 @@ SCORES = Drill(
     count=_count_scores,
     prerequisites=("attention-score-matrix",),
     slips=(
-        Slip(
-            key="equal-heads",
-            wrong=lambda p: _ratio(p, p.query_heads),
-            story="You gave every attention head keys and values of its own. The config has fewer key-value heads.",
-        ),
-        Slip(
-            key="keys-only",
-            wrong=lambda p: 2 * _ratio(p, p.kv_heads),
-            story="You compared with the keys. Values are stored beside them.",
-        ),
-        Slip(
-            key="whole-cache",
-            wrong=lambda p: _ratio(p, p.kv_heads) / p.layers,
-            story="You compared one layer's scores with the keys and values of all layers.",
-        ),
-        Slip(
-            key="all-scores",
-            wrong=lambda p: _ratio(p, p.kv_heads) * p.layers,
-            story="You compared the scores of all layers with one layer's keys and values.",
-        ),
+        Slip("equal-heads", lambda p: _ratio(p, p.query_heads))
+        | "You gave every attention head keys and values of its own. The config has fewer key-value heads.",
+        Slip("keys-only", lambda p: 2 * _ratio(p, p.kv_heads))
+        | "You compared with the keys. Values are stored beside them.",
+        Slip("whole-cache", lambda p: _ratio(p, p.kv_heads) / p.layers)
+        | "You compared one layer's scores with the keys and values of all layers.",
+        Slip("all-scores", lambda p: _ratio(p, p.kv_heads) * p.layers)
+        | "You compared the scores of all layers with one layer's keys and values.",
     ),
 )
 

@@ -27,15 +27,6 @@ def _small_tile(rng: random.Random) -> Draw:
     return drawn(tile=tile, side=tile * rng.choice((3, 4)), bytes_per_element=4)
 
 
-def _derive_tile(p: Draw) -> Derivation:
-    return Derivation(
-        value=gemm_tiles.tile_intensity(rows=p.tile, columns=p.tile, bytes_per_element=p.bytes_per_element),
-        formula="2 × side³ / (2 × side³ / tile × bytes per element), the result itself not counted",
-        substitution=f"2 × {p.side} × {p.side}² / (2 × {p.side} × {p.side}² / {p.tile} × {p.bytes_per_element})",
-        source=SOURCE_TILES,
-    )
-
-
 def _count_tile(p: Draw) -> float:
     """Multiply in tiles with a memory that holds three of them, and see what was fetched."""
     import numpy as np  # numpy, which a reader's own drills do not need
@@ -62,34 +53,23 @@ TILE = Drill(
         " both operands, uses each up, and lets it go. Nothing is shared between tiles of the result. How many"
         " operations does it do per byte that it fetches?"
     ),
-    derive=_derive_tile,
+    derive=lambda p: Derivation(
+        value=gemm_tiles.tile_intensity(rows=p.tile, columns=p.tile, bytes_per_element=p.bytes_per_element),
+        formula="2 × side³ / (2 × side³ / tile × bytes per element), the result itself not counted",
+        substitution=f"2 × {p.side} × {p.side}² / (2 × {p.side} × {p.side}² / {p.tile} × {p.bytes_per_element})",
+        source=SOURCE_TILES,
+    ),
     count=_count_tile,
     slips=(
-        Slip(
-            key="no-reuse",
-            wrong=lambda p: 1 / p.bytes_per_element,
-            story="That is the kernel without tiles. How often is a fetched number used here?",
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: p.tile / p.bytes_per_element / 2,
-            story="You counted multiply-adds. Each is two operations.",
-        ),
-        Slip(
-            key="one-operand",
-            wrong=lambda p: 2 * p.tile / p.bytes_per_element,
-            story="You fetched one operand. Both come in tiles.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: p.tile,
-            story="That is per number fetched. How many bytes is a number?",
-        ),
-        Slip(
-            key="each-matrix-once",
-            wrong=lambda p: p.side / p.bytes_per_element,
-            story="You fetched each matrix once. That would need a fast memory as large as the matrices.",
-        ),
+        Slip("no-reuse", lambda p: 1 / p.bytes_per_element)
+        | "That is the kernel without tiles. How often is a fetched number used here?",
+        Slip("multiply-adds", lambda p: p.tile / p.bytes_per_element / 2)
+        | "You counted multiply-adds. Each is two operations.",
+        Slip("one-operand", lambda p: 2 * p.tile / p.bytes_per_element)
+        | "You fetched one operand. Both come in tiles.",
+        Slip("elements", lambda p: p.tile) | "That is per number fetched. How many bytes is a number?",
+        Slip("each-matrix-once", lambda p: p.side / p.bytes_per_element)
+        | "You fetched each matrix once. That would need a fast memory as large as the matrices.",
     ),
 )
 
@@ -174,31 +154,16 @@ CHAIN = Drill(
     derive=_derive_chain,
     count=_count_chain,
     slips=(
-        Slip(
-            key="fused-traffic",
-            wrong=lambda p: _wide(p, 2 + p.binary),
-            story="That is what the fused kernel still moves. The question is what it saves.",
-        ),
-        Slip(
-            key="separate-traffic",
-            wrong=lambda p: _wide(p, 2 * p.unary + 3 * p.binary),
-            story="That is what the separate kernels move. The fused one is not free.",
-        ),
-        Slip(
-            key="writes-only",
-            wrong=lambda p: _wide(p, p.unary + p.binary - 1),
-            story="You saved what is no longer written. It is no longer read either.",
-        ),
-        Slip(
-            key="further-tensors-saved",
-            wrong=lambda p: _wide(p, 2 * p.unary + 3 * p.binary - 2),
-            story="You saved the further tensors too. They come from outside, and the fused kernel reads them as well.",
-        ),
-        Slip(
-            key="thirty-two-bit",
-            wrong=lambda p: _wide(p, 2 * (p.unary + p.binary - 1)) / p.bytes_per_element * 4,
-            story="You took four bytes per number. Read again how the tensors are stored.",
-        ),
+        Slip("fused-traffic", lambda p: _wide(p, 2 + p.binary))
+        | "That is what the fused kernel still moves. The question is what it saves.",
+        Slip("separate-traffic", lambda p: _wide(p, 2 * p.unary + 3 * p.binary))
+        | "That is what the separate kernels move. The fused one is not free.",
+        Slip("writes-only", lambda p: _wide(p, p.unary + p.binary - 1))
+        | "You saved what is no longer written. It is no longer read either.",
+        Slip("further-tensors-saved", lambda p: _wide(p, 2 * p.unary + 3 * p.binary - 2))
+        | "You saved the further tensors too. They come from outside, and the fused kernel reads them as well.",
+        Slip("thirty-two-bit", lambda p: _wide(p, 2 * (p.unary + p.binary - 1)) / p.bytes_per_element * 4)
+        | "You took four bytes per number. Read again how the tensors are stored.",
     ),
     function=AsFunction(
         takes=("unary", "binary", "rows", "width", "bytes_per_element"),
@@ -269,28 +234,14 @@ UNITS = Drill(
     derive=_derive_units,
     count=_count_units,
     slips=(
-        Slip(
-            key="one-product",
-            wrong=lambda p: _share(p, 2 * p.head_dim),
-            story="You counted one of the two matmuls, or multiply-adds. Scores and output are a matmul each.",
-        ),
-        Slip(
-            key="exponentials-share",
-            wrong=lambda p: 1 - _share(p, 4 * p.head_dim),
-            story="That is the share of the time in which the other unit works.",
-        ),
-        Slip(
-            key="width-only",
-            wrong=lambda p: _share(p, p.head_dim),
-            story=(
-                "You charged a pair with as many FLOPs as the head is wide. Multiply, add, and do it for two matmuls."
-            ),
-        ),
-        Slip(
-            key="ratio",
-            wrong=lambda p: p.flops / (4 * p.head_dim * p.exponentials),
-            story="That is one unit's time over the other's. A share is of the whole time.",
-        ),
+        Slip("one-product", lambda p: _share(p, 2 * p.head_dim))
+        | "You counted one of the two matmuls, or multiply-adds. Scores and output are a matmul each.",
+        Slip("exponentials-share", lambda p: 1 - _share(p, 4 * p.head_dim))
+        | "That is the share of the time in which the other unit works.",
+        Slip("width-only", lambda p: _share(p, p.head_dim))
+        | "You charged a pair with as many FLOPs as the head is wide. Multiply, add, and do it for two matmuls.",
+        Slip("ratio", lambda p: p.flops / (4 * p.head_dim * p.exponentials))
+        | "That is one unit's time over the other's. A share is of the whole time.",
     ),
 )
 

@@ -103,42 +103,20 @@ SCORES = Drill(
     derive=_derive_scores,
     count=_count_scores,
     slips=(
-        Slip(
-            key="one-head",
-            wrong=lambda p: p.batch * p.tokens**2 * p.bytes_per_element,
-            story="That is one head. Every query head has scores of its own.",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: p.heads * p.tokens**2 * p.bytes_per_element,
-            story="That is one prompt. Scores are not shared by a batch.",
-        ),
-        Slip(
-            key="kv-heads",
-            wrong=lambda p: p.batch * p.kv_heads * p.tokens**2 * p.bytes_per_element,
-            story="You counted KV heads. Query heads that share keys still score them separately.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: p.batch * p.heads * p.tokens**2,
-            story="You counted scores. How many bytes is each?",
-        ),
-        Slip(
-            key="tokens-by-width",
-            wrong=lambda p: p.batch * p.heads * p.tokens * p.head_dim * p.bytes_per_element,
-            story=(
-                "That is the size of the queries. A score belongs to a pair of tokens, and no longer knows about the"
-                " width."
-            ),
-        ),
+        Slip("one-head", lambda p: p.batch * p.tokens**2 * p.bytes_per_element)
+        | "That is one head. Every query head has scores of its own.",
+        Slip("one-sequence", lambda p: p.heads * p.tokens**2 * p.bytes_per_element)
+        | "That is one prompt. Scores are not shared by a batch.",
+        Slip("kv-heads", lambda p: p.batch * p.kv_heads * p.tokens**2 * p.bytes_per_element)
+        | "You counted KV heads. Query heads that share keys still score them separately.",
+        Slip("elements", lambda p: p.batch * p.heads * p.tokens**2) | "You counted scores. How many bytes is each?",
+        Slip("tokens-by-width", lambda p: p.batch * p.heads * p.tokens * p.head_dim * p.bytes_per_element)
+        | "That is the size of the queries. A score belongs to a pair of tokens, and no longer knows about the"
+        " width.",
     ),
 )
 
 # --- the traffic ---------------------------------------------------------------------------------
-
-
-def _draw_traffic(rng: random.Random) -> Draw:
-    return drawn(**shaped(rng, batches=(3, 6), tokens=(5_000, 7_000, 9_000)), bytes_per_element=2)
 
 
 def _unfused(p: Draw, passes: int, heads: int, batch: int) -> float:
@@ -177,7 +155,7 @@ TRAFFIC = Drill(
     title="How often the scores cross the bus",
     unit="B",
     target_s=120,
-    draw=_draw_traffic,
+    draw=lambda rng: drawn(**shaped(rng, batches=(3, 6), tokens=(5_000, 7_000, 9_000)), bytes_per_element=2),
     small=_small_scores,
     prompt=lambda p: (
         f"A layer has {p.heads} query heads and {p.kv_heads} KV heads, {p.head_dim} wide, and reads {p.batch} prompts"
@@ -189,47 +167,20 @@ TRAFFIC = Drill(
     count=lambda p: float(p.batch * counted(p).moved_bytes),
     prerequisites=("attention-score-matrix",),
     slips=(
-        Slip(
-            key="written-once",
-            wrong=lambda p: _unfused(p, 1, p.heads, p.batch),
-            story="You let the scores cross the bus once. Follow them from kernel to kernel.",
-        ),
-        Slip(
-            key="written-and-read",
-            wrong=lambda p: _unfused(p, 2, p.heads, p.batch),
-            story=(
-                "You wrote the scores and read them again, as if the softmax had left nothing behind. Its result is as"
-                " large."
-            ),
-        ),
-        Slip(
-            key="softmax-in-place",
-            wrong=lambda p: _unfused(p, 3, p.heads, p.batch),
-            story="You forgot one crossing. Working in place saves room, not traffic.",
-        ),
-        Slip(
-            key="one-head",
-            wrong=lambda p: p.batch * (4 * p.tokens**2 + 4 * p.tokens * p.head_dim) * p.bytes_per_element,
-            story="That is one head. Every query head has scores of its own.",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: _unfused(p, 4, p.heads, 1),
-            story="That is one prompt. How many are there?",
-        ),
+        Slip("written-once", lambda p: _unfused(p, 1, p.heads, p.batch))
+        | "You let the scores cross the bus once. Follow them from kernel to kernel.",
+        Slip("written-and-read", lambda p: _unfused(p, 2, p.heads, p.batch))
+        | "You wrote the scores and read them again, as if the softmax had left nothing behind. Its result is as"
+        " large.",
+        Slip("softmax-in-place", lambda p: _unfused(p, 3, p.heads, p.batch))
+        | "You forgot one crossing. Working in place saves room, not traffic.",
+        Slip("one-head", lambda p: p.batch * (4 * p.tokens**2 + 4 * p.tokens * p.head_dim) * p.bytes_per_element)
+        | "That is one head. Every query head has scores of its own.",
+        Slip("one-sequence", lambda p: _unfused(p, 4, p.heads, 1)) | "That is one prompt. How many are there?",
     ),
 )
 
 # --- what is kept --------------------------------------------------------------------------------
-
-
-def _derive_kept(p: Draw) -> Derivation:
-    return Derivation(
-        value=attention_io.row_statistics_bytes(batch=p.batch, num_heads=p.heads, query_tokens=p.tokens),
-        formula="sequences × query heads × tokens × 4 bytes",
-        substitution=f"{p.batch} × {p.heads} × {p.tokens} × 4",
-        source=SOURCE_KEPT,
-    )
 
 
 def _count_kept(p: Draw) -> float:
@@ -257,40 +208,26 @@ KEPT = Drill(
         " and output are kept for the backward pass in any case. How much memory does the kernel need to keep beside"
         " them?"
     ),
-    derive=_derive_kept,
+    derive=lambda p: Derivation(
+        value=attention_io.row_statistics_bytes(batch=p.batch, num_heads=p.heads, query_tokens=p.tokens),
+        formula="sequences × query heads × tokens × 4 bytes",
+        substitution=f"{p.batch} × {p.heads} × {p.tokens} × 4",
+        source=SOURCE_KEPT,
+    ),
     count=_count_kept,
     prerequisites=("attention-score-matrix",),
     slips=(
-        Slip(
-            key="score-matrix",
-            wrong=lambda p: p.batch * p.heads * p.tokens**2 * p.bytes_per_element,
-            story="You kept the scores. They are computed again, block by block, when the backward pass needs them.",
-        ),
-        Slip(
-            key="output",
-            wrong=lambda p: p.batch * p.heads * p.tokens * p.head_dim * p.bytes_per_element,
-            story="That is the output. Every attention makes it; the question is what comes on top.",
-        ),
-        Slip(
-            key="same-format",
-            wrong=lambda p: p.batch * p.heads * p.tokens * p.bytes_per_element,
-            story="You kept it in the format of the inputs. A sum over a whole row is kept in a wider one.",
-        ),
-        Slip(
-            key="two-statistics",
-            wrong=lambda p: p.batch * p.heads * p.tokens * 2 * 4,
-            story="You kept maximum and sum. The second version of the kernel makes one number of them.",
-        ),
-        Slip(
-            key="kv-heads",
-            wrong=lambda p: p.batch * p.kv_heads * p.tokens * 4,
-            story="You counted KV heads. Rows of scores belong to query heads.",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: p.heads * p.tokens * 4,
-            story="That is one sequence. How many are there?",
-        ),
+        Slip("score-matrix", lambda p: p.batch * p.heads * p.tokens**2 * p.bytes_per_element)
+        | "You kept the scores. They are computed again, block by block, when the backward pass needs them.",
+        Slip("output", lambda p: p.batch * p.heads * p.tokens * p.head_dim * p.bytes_per_element)
+        | "That is the output. Every attention makes it; the question is what comes on top.",
+        Slip("same-format", lambda p: p.batch * p.heads * p.tokens * p.bytes_per_element)
+        | "You kept it in the format of the inputs. A sum over a whole row is kept in a wider one.",
+        Slip("two-statistics", lambda p: p.batch * p.heads * p.tokens * 2 * 4)
+        | "You kept maximum and sum. The second version of the kernel makes one number of them.",
+        Slip("kv-heads", lambda p: p.batch * p.kv_heads * p.tokens * 4)
+        | "You counted KV heads. Rows of scores belong to query heads.",
+        Slip("one-sequence", lambda p: p.heads * p.tokens * 4) | "That is one sequence. How many are there?",
     ),
 )
 
