@@ -24,12 +24,6 @@ def _draw_rate(rng: random.Random) -> Draw:
     return drawn(billions=billions, bandwidth=bandwidth * TB, batch=rng.randrange(21, 37), per_request=per_request)
 
 
-def _small_rate(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((30e-9, 50e-9)), bandwidth=700.0, batch=rng.choice((5, 6)), per_request=rng.choice((7, 9))
-    )
-
-
 def _step(p: Draw, *, weights: float = 2.0, batch: int | None = None) -> float:
     """Seconds of a step that reads so many bytes per parameter and so many caches."""
     return float((weights * p.billions * billion + (p.batch if batch is None else batch) * p.per_request) / p.bandwidth)
@@ -71,7 +65,9 @@ RATE = Drill(
     unit="token/s",
     target_s=110,
     draw=_draw_rate,
-    small=_small_rate,
+    small=lambda rng: drawn(
+        billions=rng.choice((30e-9, 50e-9)), bandwidth=700.0, batch=rng.choice((5, 6)), per_request=rng.choice((7, 9))
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes for {p.batch} requests at once, each"
         f" with a KV cache of {fmt_bytes(p.per_request, base=10)}. Memory delivers {p.bandwidth / TB:g} TB/s, and"
@@ -81,26 +77,13 @@ RATE = Drill(
     count=_count_rate,
     prerequisites=("serving-decode-step",),
     slips=(
-        Slip(
-            key="one-request",
-            wrong=lambda p: 1 / _step(p),
-            story="That is what one request gets. The batch makes a token for each of them.",
-        ),
-        Slip(
-            key="no-caches",
-            wrong=lambda p: p.batch / _step(p, batch=0),
-            story="You read the weights only. Every request's cache is read in every step, too.",
-        ),
-        Slip(
-            key="one-cache",
-            wrong=lambda p: p.batch / _step(p, batch=1),
-            story="You read the cache of one request. Each has its own.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: p.batch / _step(p, weights=1),
-            story="You gave a parameter one byte. 16 bits are two.",
-        ),
+        Slip("one-request", lambda p: 1 / _step(p))
+        | "That is what one request gets. The batch makes a token for each of them.",
+        Slip("no-caches", lambda p: p.batch / _step(p, batch=0))
+        | "You read the weights only. Every request's cache is read in every step, too.",
+        Slip("one-cache", lambda p: p.batch / _step(p, batch=1))
+        | "You read the cache of one request. Each has its own.",
+        Slip("one-byte", lambda p: p.batch / _step(p, weights=1)) | "You gave a parameter one byte. 16 bits are two.",
     ),
 )
 
@@ -112,10 +95,6 @@ def _draw_held(rng: random.Random) -> Draw:
     return drawn(
         outputs=[rng.randrange(40, 100, 10), longest, rng.randrange(110, 170, 10), rng.randrange(180, 280, 10)]
     )
-
-
-def _small_held(rng: random.Random) -> Draw:
-    return drawn(outputs=[rng.randrange(2, 5), rng.randrange(20, 26), rng.randrange(5, 8), rng.randrange(8, 11)])
 
 
 def _derive_held(p: Draw) -> Derivation:
@@ -140,7 +119,9 @@ HELD = Drill(
     unit="",
     target_s=75,
     draw=_draw_held,
-    small=_small_held,
+    small=lambda rng: drawn(
+        outputs=[rng.randrange(2, 5), rng.randrange(20, 26), rng.randrange(5, 8), rng.randrange(8, 11)]
+    ),
     prompt=lambda p: (
         "A server decodes four requests as one batch and takes the next four only when all are done. The answers turn"
         f" out to have {p.outputs[0]}, {p.outputs[1]}, {p.outputs[2]} and {p.outputs[3]} tokens. In every step each"
@@ -149,26 +130,14 @@ HELD = Drill(
     derive=_derive_held,
     count=_count_held,
     slips=(
-        Slip(
-            key="used-share",
-            wrong=lambda p: sum(p.outputs) / (len(p.outputs) * max(p.outputs)),
-            story="That is the share that makes a token. The question is about the rest.",
-        ),
-        Slip(
-            key="against-the-made",
-            wrong=lambda p: len(p.outputs) * max(p.outputs) / sum(p.outputs) - 1,
-            story="You compared the waste with what was made. A share of all slots is asked for.",
-        ),
-        Slip(
-            key="shortest",
-            wrong=lambda p: 1 - min(p.outputs) / max(p.outputs),
-            story="That is the slot of the shortest answer alone. The others wait less.",
-        ),
-        Slip(
-            key="one-left-out",
-            wrong=lambda p: (sum(p.outputs) - max(p.outputs)) / (len(p.outputs) * max(p.outputs)),
-            story="You took the tokens of the three shorter answers for the waste. They are made.",
-        ),
+        Slip("used-share", lambda p: sum(p.outputs) / (len(p.outputs) * max(p.outputs)))
+        | "That is the share that makes a token. The question is about the rest.",
+        Slip("against-the-made", lambda p: len(p.outputs) * max(p.outputs) / sum(p.outputs) - 1)
+        | "You compared the waste with what was made. A share of all slots is asked for.",
+        Slip("shortest", lambda p: 1 - min(p.outputs) / max(p.outputs))
+        | "That is the slot of the shortest answer alone. The others wait less.",
+        Slip("one-left-out", lambda p: (sum(p.outputs) - max(p.outputs)) / (len(p.outputs) * max(p.outputs)))
+        | "You took the tokens of the three shorter answers for the waste. They are made.",
     ),
 )
 
@@ -180,19 +149,6 @@ def _draw_refilled(rng: random.Random) -> Draw:
     first, second = rng.choice(((40, 13), (41, 11), (43, 11)))
     rest = [rng.randrange(20, 26), rng.randrange(26, 32), rng.randrange(3, 7)]
     return drawn(outputs=[tokens * scale for tokens in (first, second, *rest)], slots=2)
-
-
-def _small_refilled(rng: random.Random) -> Draw:
-    return drawn(
-        outputs=[
-            rng.choice((40, 41)),
-            rng.choice((13, 14)),
-            rng.randrange(20, 26),
-            rng.randrange(26, 32),
-            rng.randrange(3, 7),
-        ],
-        slots=2,
-    )
 
 
 def _pairs(outputs: list[int], slots: int) -> int:
@@ -227,7 +183,16 @@ REFILLED = Drill(
     whole="exact",
     target_s=120,
     draw=_draw_refilled,
-    small=_small_refilled,
+    small=lambda rng: drawn(
+        outputs=[
+            rng.choice((40, 41)),
+            rng.choice((13, 14)),
+            rng.randrange(20, 26),
+            rng.randrange(26, 32),
+            rng.randrange(3, 7),
+        ],
+        slots=2,
+    ),
     prompt=lambda p: (
         f"Five requests wait in this order; they will have {', '.join(str(tokens) for tokens in p.outputs[:-1])} and"
         f" {p.outputs[-1]} tokens. A server with continuous batching decodes {p.slots} at a time: who is done leaves at"
@@ -237,26 +202,13 @@ REFILLED = Drill(
     count=lambda p: float(decoding.refilled_batch(p.outputs, slots=p.slots)[0]),
     prerequisites=("serving-static-waste",),
     slips=(
-        Slip(
-            key="held",
-            wrong=lambda p: float(_pairs(p.outputs, p.slots)),
-            story="You held each pair together. Here a slot is given on at once.",
-        ),
-        Slip(
-            key="perfect",
-            wrong=lambda p: sum(p.outputs) / p.slots,
-            story="You divided the work evenly. A request cannot be cut up between slots.",
-        ),
-        Slip(
-            key="one-after-the-other",
-            wrong=lambda p: float(sum(p.outputs)),
-            story="You let them queue for a single slot. There are more.",
-        ),
-        Slip(
-            key="longest",
-            wrong=lambda p: float(max(p.outputs)),
-            story="That is when the longest is done. Who came after it?",
-        ),
+        Slip("held", lambda p: float(_pairs(p.outputs, p.slots)))
+        | "You held each pair together. Here a slot is given on at once.",
+        Slip("perfect", lambda p: sum(p.outputs) / p.slots)
+        | "You divided the work evenly. A request cannot be cut up between slots.",
+        Slip("one-after-the-other", lambda p: float(sum(p.outputs)))
+        | "You let them queue for a single slot. There are more.",
+        Slip("longest", lambda p: float(max(p.outputs))) | "That is when the longest is done. Who came after it?",
     ),
     function=AsFunction(
         takes=("outputs", "slots"), limit_draw=_slots_for_all, limit_case="more slots than requests", draw=_any_slots
@@ -264,15 +216,6 @@ REFILLED = Drill(
 )
 
 # --- shared beginnings ---------------------------------------------------------------------------
-
-
-def _draw_prefix(rng: random.Random) -> Draw:
-    return drawn(
-        requests=1000,
-        shared=rng.randrange(3000, 5000, 100),
-        own=rng.randrange(350, 510, 10),
-        hit=rng.choice((0.62, 0.66, 0.7, 0.74, 0.78)),
-    )
 
 
 def _small_prefix(rng: random.Random) -> Draw:
@@ -305,7 +248,12 @@ PREFIX = Drill(
     title="Every request begins with the same page",
     unit="",
     target_s=75,
-    draw=_draw_prefix,
+    draw=lambda rng: drawn(
+        requests=1000,
+        shared=rng.randrange(3000, 5000, 100),
+        own=rng.randrange(350, 510, 10),
+        hit=rng.choice((0.62, 0.66, 0.7, 0.74, 0.78)),
+    ),
     small=_small_prefix,
     prompt=lambda p: (
         f"Every request of an assistant begins with the same {p.shared:,} tokens of instructions, and {p.own} tokens of"
@@ -315,26 +263,14 @@ PREFIX = Drill(
     derive=_derive_prefix,
     count=_count_prefix,
     slips=(
-        Slip(
-            key="hits-only",
-            wrong=lambda p: p.hit,
-            story="That is how many requests save something. None of them saves its whole prompt.",
-        ),
-        Slip(
-            key="always-hit",
-            wrong=lambda p: p.shared / (p.shared + p.own),
-            story="You found the instructions every time. Some requests come too late.",
-        ),
-        Slip(
-            key="still-computed",
-            wrong=lambda p: 1 - p.hit * p.shared / (p.shared + p.own),
-            story="That is what is still computed. The question asks for what is not.",
-        ),
-        Slip(
-            key="own-saved",
-            wrong=lambda p: p.hit * p.own / (p.shared + p.own),
-            story="You saved the tokens that differ. The cache has those that are the same.",
-        ),
+        Slip("hits-only", lambda p: p.hit)
+        | "That is how many requests save something. None of them saves its whole prompt.",
+        Slip("always-hit", lambda p: p.shared / (p.shared + p.own))
+        | "You found the instructions every time. Some requests come too late.",
+        Slip("still-computed", lambda p: 1 - p.hit * p.shared / (p.shared + p.own))
+        | "That is what is still computed. The question asks for what is not.",
+        Slip("own-saved", lambda p: p.hit * p.own / (p.shared + p.own))
+        | "You saved the tokens that differ. The cache has those that are the same.",
     ),
 )
 

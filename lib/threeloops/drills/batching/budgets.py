@@ -66,55 +66,23 @@ LEAST = Drill(
     count=_count_least,
     prerequisites=("serving-largest-chunk",),
     slips=(
-        Slip(
-            key="decode-only",
-            wrong=lambda p: p.rate * p.prompt * p.step_ms * ms,
-            story=(
-                "You let a step last as long as its decoding. Reading the chunk takes time, and more arrives meanwhile."
-            ),
-        ),
-        Slip(
-            key="one-prompt",
-            wrong=lambda p: p.prompt * p.step_ms * ms / (1 - p.prompt * p.token_us * us),
-            story="You let one prompt arrive per second. There are more.",
-        ),
-        Slip(
-            key="all-of-a-second",
-            wrong=lambda p: p.rate * p.prompt / (1 - p.rate * p.prompt * p.token_us * us),
-            story="That is read in one go. A step is much shorter than a second.",
-        ),
-        Slip(
-            key="grown-once",
-            wrong=lambda p: p.rate * p.prompt * p.step_ms * ms * (1 + p.rate * p.prompt * p.token_us * us),
-            story="You lengthened the step by one chunk's time and stopped. A longer step needs a larger chunk again.",
-        ),
+        Slip("decode-only", lambda p: p.rate * p.prompt * p.step_ms * ms)
+        | "You let a step last as long as its decoding. Reading the chunk takes time, and more arrives meanwhile.",
+        Slip("one-prompt", lambda p: p.prompt * p.step_ms * ms / (1 - p.prompt * p.token_us * us))
+        | "You let one prompt arrive per second. There are more.",
+        Slip("all-of-a-second", lambda p: p.rate * p.prompt / (1 - p.rate * p.prompt * p.token_us * us))
+        | "That is read in one go. A step is much shorter than a second.",
+        Slip("grown-once", lambda p: p.rate * p.prompt * p.step_ms * ms * (1 + p.rate * p.prompt * p.token_us * us))
+        | "You lengthened the step by one chunk's time and stopped. A longer step needs a larger chunk again.",
     ),
 )
 
 # --- a budget is shared --------------------------------------------------------------------------
 
 
-def _draw_budget(rng: random.Random) -> Draw:
-    return drawn(
-        budget=rng.choice((384, 448, 512, 576, 640)),
-        running=rng.randrange(90, 240),
-        prompt=rng.randrange(3300, 6400, 10),
-        step_ms=rng.randrange(17, 34),
-    )
-
-
 def _read(p: Draw) -> float:
     steps = batching.budget_steps(prompt_tokens=p.prompt, token_budget=p.budget, running=p.running)
     return float(steps * p.step_ms * ms)
-
-
-def _small_budget(rng: random.Random) -> Draw:
-    return drawn(
-        budget=rng.randrange(20, 40),
-        running=rng.randrange(5, 12),
-        prompt=rng.randrange(150, 290),
-        step_ms=rng.randrange(17, 34),
-    )
 
 
 def _count_budget(p: Draw) -> float:
@@ -132,8 +100,18 @@ BUDGET = Drill(
     unit="s",
     target_s=75,
     apart=1.06,
-    draw=_draw_budget,
-    small=_small_budget,
+    draw=lambda rng: drawn(
+        budget=rng.choice((384, 448, 512, 576, 640)),
+        running=rng.randrange(90, 240),
+        prompt=rng.randrange(3300, 6400, 10),
+        step_ms=rng.randrange(17, 34),
+    ),
+    small=lambda rng: drawn(
+        budget=rng.randrange(20, 40),
+        running=rng.randrange(5, 12),
+        prompt=rng.randrange(150, 290),
+        step_ms=rng.randrange(17, 34),
+    ),
     prompt=lambda p: (
         f"A server spends at most {p.budget} tokens in a step, and a step takes {p.step_ms} ms. The {p.running}"
         " requests that are running get one token each, and what is left of the budget reads the prompt of a newcomer,"
@@ -148,26 +126,14 @@ BUDGET = Drill(
     ),
     count=_count_budget,
     slips=(
-        Slip(
-            key="whole-budget",
-            wrong=lambda p: -(-p.prompt // p.budget) * p.step_ms * ms,
-            story="You gave the whole budget to the prompt. Every running request takes a token of it first.",
-        ),
-        Slip(
-            key="last-piece",
-            wrong=lambda p: p.prompt // (p.budget - p.running) * p.step_ms * ms,
-            story="You left out the last, shorter piece.",
-        ),
-        Slip(
-            key="running-only",
-            wrong=lambda p: -(-p.prompt // p.running) * p.step_ms * ms,
-            story="You read as many tokens as there are running requests. The prompt gets what they leave.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms,
-            story="You added the running requests to the budget. They use some of it up.",
-        ),
+        Slip("whole-budget", lambda p: -(-p.prompt // p.budget) * p.step_ms * ms)
+        | "You gave the whole budget to the prompt. Every running request takes a token of it first.",
+        Slip("last-piece", lambda p: p.prompt // (p.budget - p.running) * p.step_ms * ms)
+        | "You left out the last, shorter piece.",
+        Slip("running-only", lambda p: -(-p.prompt // p.running) * p.step_ms * ms)
+        | "You read as many tokens as there are running requests. The prompt gets what they leave.",
+        Slip("added", lambda p: -(-p.prompt // (p.budget + p.running)) * p.step_ms * ms)
+        | "You added the running requests to the budget. They use some of it up.",
     ),
     function=AsFunction(
         takes=("budget", "running", "prompt", "step_ms"),
@@ -225,26 +191,14 @@ PILE = Drill(
     count=_count_pile,
     prerequisites=("serving-chunk-stall",),
     slips=(
-        Slip(
-            key="longest-only",
-            wrong=lambda p: 2 * p.step_ms * ms + max(p.prompts) * p.token_us * us,
-            story="You read the longest prompt only. All of them come before the next token.",
-        ),
-        Slip(
-            key="no-decode-step",
-            wrong=lambda p: p.step_ms * ms + sum(p.prompts) * p.token_us * us,
-            story="You stopped the clock when the prompts were read. The token itself takes another step.",
-        ),
-        Slip(
-            key="decode-only",
-            wrong=lambda p: p.step_ms * ms,
-            story="That is an ordinary gap. This server reads prompts before any request decodes.",
-        ),
-        Slip(
-            key="mean-prompt",
-            wrong=lambda p: 2 * p.step_ms * ms + sum(p.prompts) / len(p.prompts) * p.token_us * us,
-            story="You read one prompt of mean length. Three of them came.",
-        ),
+        Slip("longest-only", lambda p: 2 * p.step_ms * ms + max(p.prompts) * p.token_us * us)
+        | "You read the longest prompt only. All of them come before the next token.",
+        Slip("no-decode-step", lambda p: p.step_ms * ms + sum(p.prompts) * p.token_us * us)
+        | "You stopped the clock when the prompts were read. The token itself takes another step.",
+        Slip("decode-only", lambda p: p.step_ms * ms)
+        | "That is an ordinary gap. This server reads prompts before any request decodes.",
+        Slip("mean-prompt", lambda p: 2 * p.step_ms * ms + sum(p.prompts) / len(p.prompts) * p.token_us * us)
+        | "You read one prompt of mean length. Three of them came.",
     ),
 )
 

@@ -27,21 +27,6 @@ def _gain(p: Draw) -> float:
     return batching.continuous_gain(short_tokens=p.short, long_tokens=p.long, long_share=p.share, slots=p.slots)
 
 
-def _draw_gain(rng: random.Random) -> Draw:
-    return drawn(
-        short=rng.randrange(80, 150, 10),
-        long=rng.randrange(700, 1300, 50),
-        share=rng.choice((0.05, 0.06, 0.08, 0.1, 0.12)),
-        slots=rng.choice((6, 7, 9, 10, 12)),
-    )
-
-
-def _small_gain(rng: random.Random) -> Draw:
-    return drawn(
-        short=rng.randrange(3, 7), long=rng.randrange(20, 40), share=rng.choice((0.1, 0.25)), slots=rng.choice((3, 5))
-    )
-
-
 def _count_gain(p: Draw) -> float:
     """List every batch of short and long answers, with its chance and its steps."""
     steps = tokens = 0.0
@@ -60,8 +45,15 @@ GAIN = Drill(
     unit="",
     target_s=110,
     apart=1.06,
-    draw=_draw_gain,
-    small=_small_gain,
+    draw=lambda rng: drawn(
+        short=rng.randrange(80, 150, 10),
+        long=rng.randrange(700, 1300, 50),
+        share=rng.choice((0.05, 0.06, 0.08, 0.1, 0.12)),
+        slots=rng.choice((6, 7, 9, 10, 12)),
+    ),
+    small=lambda rng: drawn(
+        short=rng.randrange(3, 7), long=rng.randrange(20, 40), share=rng.choice((0.1, 0.25)), slots=rng.choice((3, 5))
+    ),
     prompt=lambda p: (
         f"Of the answers of a service, {100 * p.share:g} % have {p.long:,} tokens and the others {p.short}, in no"
         f" order. It serves them in static batches of {p.slots}, each held until its longest answer is done; a step"
@@ -80,31 +72,16 @@ GAIN = Drill(
     count=_count_gain,
     prerequisites=("serving-static-waste",),
     slips=(
-        Slip(
-            key="always-a-long-one",
-            wrong=lambda p: p.long / _mean(p),
-            story="You put a long answer into every batch. With so few slots, some batches have none.",
-        ),
-        Slip(
-            key="long-by-short",
-            wrong=lambda p: p.long / p.short,
-            story="You compared a long answer with a short one. Most slots are compared with a mixture.",
-        ),
-        Slip(
-            key="one-slot",
-            wrong=lambda p: (p.long - (p.long - p.short) * (1 - p.share)) / p.short,
-            story="That is the mean answer against a short one. A batch lasts as long as its longest.",
-        ),
-        Slip(
-            key="short-batches-forgotten",
-            wrong=lambda p: p.long * (1 - (1 - p.share) ** p.slots) / _mean(p),
-            story="You let a batch of short answers take no time at all.",
-        ),
-        Slip(
-            key="inverse",
-            wrong=lambda p: 1 / _gain(p),
-            story="That is what static batches keep of continuous batching's rate. The gain is asked for.",
-        ),
+        Slip("always-a-long-one", lambda p: p.long / _mean(p))
+        | "You put a long answer into every batch. With so few slots, some batches have none.",
+        Slip("long-by-short", lambda p: p.long / p.short)
+        | "You compared a long answer with a short one. Most slots are compared with a mixture.",
+        Slip("one-slot", lambda p: (p.long - (p.long - p.short) * (1 - p.share)) / p.short)
+        | "That is the mean answer against a short one. A batch lasts as long as its longest.",
+        Slip("short-batches-forgotten", lambda p: p.long * (1 - (1 - p.share) ** p.slots) / _mean(p))
+        | "You let a batch of short answers take no time at all.",
+        Slip("inverse", lambda p: 1 / _gain(p))
+        | "That is what static batches keep of continuous batching's rate. The gain is asked for.",
     ),
     function=AsFunction(
         takes=("short", "long", "share", "slots"),
@@ -170,26 +147,14 @@ RUNNING = Drill(
     ),
     count=_count_running,
     slips=(
-        Slip(
-            key="empty-step",
-            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms,
-            story="You took the step of an empty batch. Every request in it makes the step longer.",
-        ),
-        Slip(
-            key="shorter",
-            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms / (1 + p.rate * p.tokens * p.each_us * us),
-            story="Your step gets shorter with every request in it. It gets longer.",
-        ),
-        Slip(
-            key="no-tokens",
-            wrong=lambda p: p.rate * p.base_ms * ms / (1 - p.rate * p.each_us * us),
-            story="You let every request stay for one step. It stays for one per token.",
-        ),
-        Slip(
-            key="growth-added",
-            wrong=lambda p: p.rate * p.tokens * p.base_ms * ms * (1 + p.rate * p.tokens * p.each_us * us),
-            story="You let the batch lengthen its step once. The longer step fills the batch further, and so on.",
-        ),
+        Slip("empty-step", lambda p: p.rate * p.tokens * p.base_ms * ms)
+        | "You took the step of an empty batch. Every request in it makes the step longer.",
+        Slip("shorter", lambda p: p.rate * p.tokens * p.base_ms * ms / (1 + p.rate * p.tokens * p.each_us * us))
+        | "Your step gets shorter with every request in it. It gets longer.",
+        Slip("no-tokens", lambda p: p.rate * p.base_ms * ms / (1 - p.rate * p.each_us * us))
+        | "You let every request stay for one step. It stays for one per token.",
+        Slip("growth-added", lambda p: p.rate * p.tokens * p.base_ms * ms * (1 + p.rate * p.tokens * p.each_us * us))
+        | "You let the batch lengthen its step once. The longer step fills the batch further, and so on.",
     ),
 )
 
@@ -270,28 +235,14 @@ MORE = Drill(
     count=_count_more,
     prerequisites=("serving-batch-throughput",),
     slips=(
-        Slip(
-            key="slots-only",
-            wrong=lambda p: p.more / p.slots,
-            story="You let the step stay as it was. Every further request brings a cache that has to be read.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _more(p, cache=_cache(p, heads=p.query_heads)),
-            story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _more(p, cache=_cache(p, vectors=1)),
-            story="You read keys or values. Attention needs both.",
-        ),
-        Slip(
-            key="step-only",
-            wrong=lambda p: p.more / p.slots / _more(p),
-            story=(
-                "That is how much longer a step gets, which each request notices. What all get together is asked for."
-            ),
-        ),
+        Slip("slots-only", lambda p: p.more / p.slots)
+        | "You let the step stay as it was. Every further request brings a cache that has to be read.",
+        Slip("query-heads", lambda p: _more(p, cache=_cache(p, heads=p.query_heads)))
+        | "You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
+        Slip("keys-or-values", lambda p: _more(p, cache=_cache(p, vectors=1)))
+        | "You read keys or values. Attention needs both.",
+        Slip("step-only", lambda p: p.more / p.slots / _more(p))
+        | "That is how much longer a step gets, which each request notices. What all get together is asked for.",
     ),
 )
 

@@ -16,24 +16,6 @@ SARATHI = "Agrawal et al., Sarathi-Serve, 2024, arXiv:2403.02310, section 4 (chu
 # --- the stall -----------------------------------------------------------------------------------
 
 
-def _draw_stall(rng: random.Random) -> Draw:
-    return drawn(
-        step_ms=rng.randrange(19, 28),
-        token_us=rng.randrange(34, 62, 3),
-        prompt=rng.randrange(6100, 9200, 100),
-        chunk=rng.choice((1024, 1280, 1536)),
-    )
-
-
-def _small_stall(rng: random.Random) -> Draw:
-    return drawn(
-        step_ms=rng.randrange(19, 28),
-        token_us=rng.choice((1000, 2000)),
-        prompt=rng.randrange(61, 75),
-        chunk=rng.choice((10, 12)),
-    )
-
-
 def _stall(p: Draw, tokens: int) -> float:
     """The time of a step that makes its tokens and reads so many of a prompt."""
     return serving.chunked_prefill_s(tokens=tokens, chunk=tokens, decode_step_s=p.step_ms * ms, token_s=p.token_us * us)
@@ -56,8 +38,18 @@ STALL = Drill(
     title="A user pastes a book",
     unit="s",
     target_s=80,
-    draw=_draw_stall,
-    small=_small_stall,
+    draw=lambda rng: drawn(
+        step_ms=rng.randrange(19, 28),
+        token_us=rng.randrange(34, 62, 3),
+        prompt=rng.randrange(6100, 9200, 100),
+        chunk=rng.choice((1024, 1280, 1536)),
+    ),
+    small=lambda rng: drawn(
+        step_ms=rng.randrange(19, 28),
+        token_us=rng.choice((1000, 2000)),
+        prompt=rng.randrange(61, 75),
+        chunk=rng.choice((10, 12)),
+    ),
     prompt=lambda p: (
         f"A decode step of the running batch takes {p.step_ms} ms. A prompt of {p.prompt:,} tokens arrives; reading it"
         f" costs {p.token_us} µs per token, and the server reads {p.chunk} tokens of it in each step, before that"
@@ -71,40 +63,23 @@ STALL = Drill(
     ),
     count=_count_stall,
     slips=(
+        Slip("whole-prompt", lambda p: _stall(p, p.prompt))
+        | "You read the whole prompt at once. Chunks are there to avoid just that.",
+        Slip("no-decoding", lambda p: p.chunk * p.token_us * us)
+        | "You forgot the step itself. The running requests want their token, too.",
+        Slip("no-prompt", lambda p: p.step_ms * ms)
+        | "You waited for the decode step only. A piece of the prompt is read in it.",
         Slip(
-            key="whole-prompt",
-            wrong=lambda p: _stall(p, p.prompt),
-            story="You read the whole prompt at once. Chunks are there to avoid just that.",
-        ),
-        Slip(
-            key="no-decoding",
-            wrong=lambda p: p.chunk * p.token_us * us,
-            story="You forgot the step itself. The running requests want their token, too.",
-        ),
-        Slip(
-            key="no-prompt",
-            wrong=lambda p: p.step_ms * ms,
-            story="You waited for the decode step only. A piece of the prompt is read in it.",
-        ),
-        Slip(
-            key="until-read",
-            wrong=lambda p: serving.chunked_prefill_s(
+            "until-read",
+            lambda p: serving.chunked_prefill_s(
                 tokens=p.prompt, chunk=p.chunk, decode_step_s=p.step_ms * ms, token_s=p.token_us * us
             ),
-            story="That is how long the prompt takes as a whole. In between the others get their tokens.",
-        ),
+        )
+        | "That is how long the prompt takes as a whole. In between the others get their tokens.",
     ),
 )
 
 # --- the largest chunk ---------------------------------------------------------------------------
-
-
-def _draw_chunk(rng: random.Random) -> Draw:
-    return drawn(itl_ms=rng.randrange(62, 90), step_ms=rng.randrange(17, 27), token_us=rng.choice((31, 37, 43, 53)))
-
-
-def _small_chunk(rng: random.Random) -> Draw:
-    return drawn(itl_ms=rng.randrange(62, 90), step_ms=rng.randrange(17, 27), token_us=rng.choice((370, 430)))
 
 
 def _count_chunk(p: Draw) -> float:
@@ -123,8 +98,12 @@ CHUNK = Drill(
     whole="down",
     loose="bound",
     target_s=80,
-    draw=_draw_chunk,
-    small=_small_chunk,
+    draw=lambda rng: drawn(
+        itl_ms=rng.randrange(62, 90), step_ms=rng.randrange(17, 27), token_us=rng.choice((31, 37, 43, 53))
+    ),
+    small=lambda rng: drawn(
+        itl_ms=rng.randrange(62, 90), step_ms=rng.randrange(17, 27), token_us=rng.choice((370, 430))
+    ),
     prompt=lambda p: (
         f"You promised {p.itl_ms} ms between tokens. A decode step of the full batch takes {p.step_ms} ms, and reading"
         f" a prompt costs {p.token_us} µs per token. How many tokens of a newcomer's prompt can go into each step at"
@@ -139,48 +118,18 @@ CHUNK = Drill(
     count=_count_chunk,
     prerequisites=("serving-chunk-stall",),
     slips=(
-        Slip(
-            key="whole-step",
-            wrong=lambda p: PER_MS * p.itl_ms / p.token_us,
-            story="You gave the whole gap to the prompt. The batch wants to decode in it, too.",
-        ),
-        Slip(
-            key="decode-only",
-            wrong=lambda p: PER_MS * p.step_ms / p.token_us,
-            story="You filled the time of the decode step. It is what the step leaves that counts.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: PER_MS * (p.itl_ms + p.step_ms) / p.token_us,
-            story="You added the decode step to what was promised. It uses some of it up.",
-        ),
-        Slip(
-            key="milli-by-micro",
-            wrong=lambda p: (p.itl_ms - p.step_ms) / p.token_us,
-            story="You divided milliseconds by microseconds.",
-        ),
+        Slip("whole-step", lambda p: PER_MS * p.itl_ms / p.token_us)
+        | "You gave the whole gap to the prompt. The batch wants to decode in it, too.",
+        Slip("decode-only", lambda p: PER_MS * p.step_ms / p.token_us)
+        | "You filled the time of the decode step. It is what the step leaves that counts.",
+        Slip("added", lambda p: PER_MS * (p.itl_ms + p.step_ms) / p.token_us)
+        | "You added the decode step to what was promised. It uses some of it up.",
+        Slip("milli-by-micro", lambda p: (p.itl_ms - p.step_ms) / p.token_us)
+        | "You divided milliseconds by microseconds.",
     ),
 )
 
 # --- the newcomer pays ---------------------------------------------------------------------------
-
-
-def _draw_newcomer(rng: random.Random) -> Draw:
-    return drawn(
-        step_ms=rng.randrange(14, 20),
-        token_us=rng.randrange(31, 46, 2),
-        chunk=(chunk := rng.choice((1024, 1280, 1536))),
-        prompt=chunk * rng.randrange(7, 11) + 90,
-    )
-
-
-def _small_newcomer(rng: random.Random) -> Draw:
-    return drawn(
-        step_ms=rng.randrange(21, 30),
-        token_us=rng.choice((1000, 1300)),
-        chunk=(chunk := rng.choice((10, 20))),
-        prompt=chunk * rng.choice((6, 7)) + 3,
-    )
 
 
 def _newcomer(p: Draw, steps: float, tokens: float) -> float:
@@ -202,8 +151,18 @@ NEWCOMER = Drill(
     title="Politeness has a price",
     unit="s",
     target_s=110,
-    draw=_draw_newcomer,
-    small=_small_newcomer,
+    draw=lambda rng: drawn(
+        step_ms=rng.randrange(14, 20),
+        token_us=rng.randrange(31, 46, 2),
+        chunk=(chunk := rng.choice((1024, 1280, 1536))),
+        prompt=chunk * rng.randrange(7, 11) + 90,
+    ),
+    small=lambda rng: drawn(
+        step_ms=rng.randrange(21, 30),
+        token_us=rng.choice((1000, 1300)),
+        chunk=(chunk := rng.choice((10, 20))),
+        prompt=chunk * rng.choice((6, 7)) + 3,
+    ),
     prompt=lambda p: (
         f"A prompt of {p.prompt:,} tokens is read in chunks of {p.chunk}, one per step. Reading costs {p.token_us} µs"
         f" per token, and every step, the last one too, also decodes for the running batch, which takes {p.step_ms} ms."
@@ -220,26 +179,13 @@ NEWCOMER = Drill(
     count=_count_newcomer,
     prerequisites=("serving-chunk-stall",),
     slips=(
-        Slip(
-            key="alone",
-            wrong=lambda p: _newcomer(p, 0, p.prompt),
-            story="You read the prompt alone. A running batch decodes in every one of its steps.",
-        ),
-        Slip(
-            key="per-token",
-            wrong=lambda p: _newcomer(p, p.prompt, p.prompt),
-            story="You decoded after every token of the prompt. A step reads a chunk of them.",
-        ),
-        Slip(
-            key="steps-only",
-            wrong=lambda p: _newcomer(p, -(-p.prompt // p.chunk), 0),
-            story="You counted the decoding only. The prompt is read, too.",
-        ),
-        Slip(
-            key="one-chunk",
-            wrong=lambda p: _newcomer(p, 1, p.chunk),
-            story="That is one step. The prompt has more chunks.",
-        ),
+        Slip("alone", lambda p: _newcomer(p, 0, p.prompt))
+        | "You read the prompt alone. A running batch decodes in every one of its steps.",
+        Slip("per-token", lambda p: _newcomer(p, p.prompt, p.prompt))
+        | "You decoded after every token of the prompt. A step reads a chunk of them.",
+        Slip("steps-only", lambda p: _newcomer(p, -(-p.prompt // p.chunk), 0))
+        | "You counted the decoding only. The prompt is read, too.",
+        Slip("one-chunk", lambda p: _newcomer(p, 1, p.chunk)) | "That is one step. The prompt has more chunks.",
     ),
 )
 
@@ -255,16 +201,6 @@ def _draw_good(rng: random.Random) -> Draw:
         late=late,
         slow=slow,
         both=requests * rng.randrange(12, 16) // 100,
-    )
-
-
-def _small_good(rng: random.Random) -> Draw:
-    return drawn(
-        seconds=rng.choice((4, 5)),
-        requests=rng.choice((50, 60)),
-        late=rng.choice((12, 13)),
-        slow=rng.choice((17, 18)),
-        both=rng.choice((6, 7)),
     )
 
 
@@ -284,7 +220,13 @@ GOOD = Drill(
     unit="",
     target_s=75,
     draw=_draw_good,
-    small=_small_good,
+    small=lambda rng: drawn(
+        seconds=rng.choice((4, 5)),
+        requests=rng.choice((50, 60)),
+        late=rng.choice((12, 13)),
+        slow=rng.choice((17, 18)),
+        both=rng.choice((6, 7)),
+    ),
     prompt=lambda p: (
         f"In {p.seconds} s a server finishes {p.requests:,} requests. In {p.late} the first token came too late, in"
         f" {p.slow} the gaps between tokens were too long; {p.both} of these had both faults. What is its goodput in"
@@ -300,31 +242,16 @@ GOOD = Drill(
     ),
     count=_count_good,
     slips=(
-        Slip(
-            key="throughput",
-            wrong=lambda p: p.requests / p.seconds,
-            story="That is throughput: it counts those that were too late, too.",
-        ),
-        Slip(
-            key="both-twice",
-            wrong=lambda p: (p.requests - p.late - p.slow) / p.seconds,
-            story="You took those with both faults off twice. Each of them is in both numbers.",
-        ),
-        Slip(
-            key="all-three",
-            wrong=lambda p: (p.requests - p.late - p.slow - p.both) / p.seconds,
-            story="You took those with both faults off three times. The first two numbers have them already.",
-        ),
-        Slip(
-            key="either",
-            wrong=lambda p: (p.requests - p.both) / p.seconds,
-            story="You let a request count that broke one promise only. Both have to be kept.",
-        ),
-        Slip(
-            key="slow-only",
-            wrong=lambda p: (p.requests - p.slow) / p.seconds,
-            story="You looked at the gaps only. The first token was promised, too.",
-        ),
+        Slip("throughput", lambda p: p.requests / p.seconds)
+        | "That is throughput: it counts those that were too late, too.",
+        Slip("both-twice", lambda p: (p.requests - p.late - p.slow) / p.seconds)
+        | "You took those with both faults off twice. Each of them is in both numbers.",
+        Slip("all-three", lambda p: (p.requests - p.late - p.slow - p.both) / p.seconds)
+        | "You took those with both faults off three times. The first two numbers have them already.",
+        Slip("either", lambda p: (p.requests - p.both) / p.seconds)
+        | "You let a request count that broke one promise only. Both have to be kept.",
+        Slip("slow-only", lambda p: (p.requests - p.slow) / p.seconds)
+        | "You looked at the gaps only. The first token was promised, too.",
     ),
 )
 

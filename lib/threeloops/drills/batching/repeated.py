@@ -19,15 +19,6 @@ def _draw_alike(rng: random.Random) -> Draw:
     return drawn(runs=rng.randrange(200, 2000, 50), one_in=one_in, tokens=tokens)
 
 
-def _derive_alike(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.runs * repeats.alike_share(flip=1 / p.one_in, tokens=p.tokens),
-        formula="runs × (1 − chance of another token)^tokens",
-        substitution=f"{p.runs} × (1 − 1 / {p.one_in})**{p.tokens}",
-        source=SOURCE_ALIKE,
-    )
-
-
 def _count_alike(p: Draw) -> float:
     """Those that are still alike, token after token."""
     alike = float(p.runs)
@@ -51,29 +42,22 @@ ALIKE = Drill(
         f" have {p.tokens} tokens. How many of the runs give, to the last token, the answer that a run without any"
         " such change gives? (On average.)"
     ),
-    derive=_derive_alike,
+    derive=lambda p: Derivation(
+        value=p.runs * repeats.alike_share(flip=1 / p.one_in, tokens=p.tokens),
+        formula="runs × (1 − chance of another token)^tokens",
+        substitution=f"{p.runs} × (1 − 1 / {p.one_in})**{p.tokens}",
+        source=SOURCE_ALIKE,
+    ),
     count=_count_alike,
     slips=(
-        Slip(
-            key="differ",
-            wrong=lambda p: p.runs * (1 - (1 - 1 / p.one_in) ** p.tokens),
-            story="Those are the answers that differ somewhere.",
-        ),
-        Slip(
-            key="all-alike",
-            wrong=lambda p: float(p.runs),
-            story="You took temperature 0 for a promise. The sums themselves differ.",
-        ),
-        Slip(
-            key="linear",
-            wrong=lambda p: p.runs * (1 - p.tokens / p.one_in),
-            story="You took away the same number of runs at every token. Only those that still agree can leave.",
-        ),
-        Slip(
-            key="changes",
-            wrong=lambda p: p.runs * p.tokens / p.one_in,
-            story="You counted changes over all runs. Some runs have several, and runs are asked for.",
-        ),
+        Slip("differ", lambda p: p.runs * (1 - (1 - 1 / p.one_in) ** p.tokens))
+        | "Those are the answers that differ somewhere.",
+        Slip("all-alike", lambda p: float(p.runs))
+        | "You took temperature 0 for a promise. The sums themselves differ.",
+        Slip("linear", lambda p: p.runs * (1 - p.tokens / p.one_in))
+        | "You took away the same number of runs at every token. Only those that still agree can leave.",
+        Slip("changes", lambda p: p.runs * p.tokens / p.one_in)
+        | "You counted changes over all runs. Some runs have several, and runs are asked for.",
     ),
 )
 
@@ -86,15 +70,6 @@ def _draw_length(rng: random.Random) -> Draw:
 
 def _length(p: Draw, share: float) -> float:
     return repeats.tokens_alike(flip=1 / p.one_in, share=share)
-
-
-def _derive_length(p: Draw) -> Derivation:
-    return Derivation(
-        value=_length(p, p.percent / 100.0),
-        formula="log2(share that agrees) / log2(1 − chance of another token)",
-        substitution=f"log2({p.percent} / 100) / log2(1 − 1 / {p.one_in})",
-        source=SOURCE_ALIKE,
-    )
 
 
 def _count_length(p: Draw) -> float:
@@ -115,29 +90,22 @@ LENGTH = Drill(
         f" the chance is 1 in {p.one_in} that another one comes out than in a run without such changes. After how many"
         f" tokens do {p.percent} % of the runs still agree with that run?"
     ),
-    derive=_derive_length,
+    derive=lambda p: Derivation(
+        value=_length(p, p.percent / 100.0),
+        formula="log2(share that agrees) / log2(1 − chance of another token)",
+        substitution=f"log2({p.percent} / 100) / log2(1 − 1 / {p.one_in})",
+        source=SOURCE_ALIKE,
+    ),
     count=_count_length,
     slips=(
-        Slip(
-            key="differ",
-            wrong=lambda p: _length(p, 1 - p.percent / 100.0),
-            story="You asked when that share has gone. So many shall still agree.",
-        ),
-        Slip(
-            key="expected-change",
-            wrong=lambda p: float(p.one_in),
-            story="That is the mean length up to a change. How many agree by then?",
-        ),
-        Slip(
-            key="linear",
-            wrong=lambda p: p.one_in * (1 - p.percent / 100.0),
-            story="You took away the same number of runs at every token. Only those that still agree can leave.",
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: p.one_in * p.percent / 100.0,
-            story="You multiplied the share and the mean length. Chances over many tokens multiply with each other.",
-        ),
+        Slip("differ", lambda p: _length(p, 1 - p.percent / 100.0))
+        | "You asked when that share has gone. So many shall still agree.",
+        Slip("expected-change", lambda p: float(p.one_in))
+        | "That is the mean length up to a change. How many agree by then?",
+        Slip("linear", lambda p: p.one_in * (1 - p.percent / 100.0))
+        | "You took away the same number of runs at every token. Only those that still agree can leave.",
+        Slip("inverted", lambda p: p.one_in * p.percent / 100.0)
+        | "You multiplied the share and the mean length. Chances over many tokens multiply with each other.",
     ),
 )
 

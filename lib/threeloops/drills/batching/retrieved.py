@@ -75,36 +75,18 @@ RETRIEVED = Drill(
     ),
     count=_count_retrieved,
     slips=(
-        Slip(
-            key="one-batch",
-            wrong=lambda p: _ttft(p, at_once=p.found),
-            story="You let the reranker take all passages at once. It needs several batches.",
-        ),
-        Slip(
-            key="one-by-one",
-            wrong=lambda p: _ttft(p, at_once=1),
-            story="You gave each passage a batch of its own. The reranker scores many at a time.",
-        ),
-        Slip(
-            key="all-read",
-            wrong=lambda p: _ttft(p, passages=p.found),
-            story="You put all that was found into the prompt. Only the best are read.",
-        ),
-        Slip(
-            key="question-only",
-            wrong=lambda p: _ttft(p, passages=0),
-            story="You read the question alone. The passages stand before it, and prefill reads them, too.",
-        ),
-        Slip(
-            key="prefill-only",
-            wrong=lambda p: (p.passages * p.passage + p.question) * p.token_us * us,
-            story="That is prefill. The user waits for embedding, search and reranking before it.",
-        ),
-        Slip(
-            key="not-reranked",
-            wrong=lambda p: _ttft(p) - -(-p.found // p.at_once) * p.rerank_ms * ms,
-            story="You left the reranker out. It stands between search and prompt.",
-        ),
+        Slip("one-batch", lambda p: _ttft(p, at_once=p.found))
+        | "You let the reranker take all passages at once. It needs several batches.",
+        Slip("one-by-one", lambda p: _ttft(p, at_once=1))
+        | "You gave each passage a batch of its own. The reranker scores many at a time.",
+        Slip("all-read", lambda p: _ttft(p, passages=p.found))
+        | "You put all that was found into the prompt. Only the best are read.",
+        Slip("question-only", lambda p: _ttft(p, passages=0))
+        | "You read the question alone. The passages stand before it, and prefill reads them, too.",
+        Slip("prefill-only", lambda p: (p.passages * p.passage + p.question) * p.token_us * us)
+        | "That is prefill. The user waits for embedding, search and reranking before it.",
+        Slip("not-reranked", lambda p: _ttft(p) - -(-p.found // p.at_once) * p.rerank_ms * ms)
+        | "You left the reranker out. It stands between search and prompt.",
     ),
 )
 
