@@ -16,32 +16,8 @@ SOURCE_ENERGY = "Touvron et al., LLaMA, 2023, arXiv:2302.13971, section 6 (power
 # --- tokens that are read again ------------------------------------------------------------------
 
 
-def _draw_prompts(rng: random.Random) -> Draw:
-    return drawn(
-        first=rng.randrange(1800, 9000, 100),
-        answer=rng.randrange(110, 600, 10),
-        tool=rng.randrange(400, 3900, 50),
-        calls=rng.randrange(9, 45),
-    )
-
-
-def _small_prompts(rng: random.Random) -> Draw:
-    return drawn(
-        first=rng.randrange(20, 90), answer=rng.randrange(3, 9), tool=rng.randrange(4, 30), calls=rng.randrange(3, 9)
-    )
-
-
 def _prompts(p: Draw) -> int:
     return agents.agent_prompt_tokens(first=p.first, added=p.answer + p.tool, calls=p.calls)
-
-
-def _derive_prompts(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(_prompts(p)),
-        formula="calls × first prompt + (answer + tool's output) × calls × (calls − 1) / 2",
-        substitution=f"{p.calls} × {p.first} + ({p.answer} + {p.tool}) × {p.calls} × ({p.calls} − 1) / 2",
-        source=SOURCE_AGENTS,
-    )
 
 
 def _count_prompts(p: Draw) -> float:
@@ -61,36 +37,36 @@ PROMPTS = Drill(
     whole="exact",
     loose="digits",
     target_s=90,
-    draw=_draw_prompts,
-    small=_small_prompts,
+    draw=lambda rng: drawn(
+        first=rng.randrange(1800, 9000, 100),
+        answer=rng.randrange(110, 600, 10),
+        tool=rng.randrange(400, 3900, 50),
+        calls=rng.randrange(9, 45),
+    ),
+    small=lambda rng: drawn(
+        first=rng.randrange(20, 90), answer=rng.randrange(3, 9), tool=rng.randrange(4, 30), calls=rng.randrange(3, 9)
+    ),
     prompt=lambda p: (
         f"An agent begins with a prompt of {p.first} tokens. Each call of the model writes {p.answer} tokens and calls"
         f" a tool, whose output of {p.tool} tokens is appended, and the whole context is the next call's prompt."
         f" Without a prompt cache, how many prompt tokens are read in {p.calls} calls?"
     ),
-    derive=_derive_prompts,
+    derive=lambda p: Derivation(
+        value=float(_prompts(p)),
+        formula="calls × first prompt + (answer + tool's output) × calls × (calls − 1) / 2",
+        substitution=f"{p.calls} × {p.first} + ({p.answer} + {p.tool}) × {p.calls} × ({p.calls} − 1) / 2",
+        source=SOURCE_AGENTS,
+    ),
     count=_count_prompts,
     slips=(
-        Slip(
-            key="read-once",
-            wrong=lambda p: p.first + (p.answer + p.tool) * (p.calls - 1.0),
-            story="That is the last prompt, which is what a perfect prompt cache would leave. Nothing is cached here.",
-        ),
-        Slip(
-            key="grown-at-once",
-            wrong=lambda p: p.calls * (p.first + (p.answer + p.tool) * (p.calls - 1.0)),
-            story="You read the longest prompt at every call. The context grows from call to call.",
-        ),
-        Slip(
-            key="tools-only",
-            wrong=lambda p: p.calls * p.first + p.tool * p.calls * (p.calls - 1) / 2,
-            story="You appended the tools' outputs alone. What the model wrote is in the context, too.",
-        ),
-        Slip(
-            key="nothing-added",
-            wrong=lambda p: float(p.calls * p.first),
-            story="You read the first prompt every time. What is appended is read, too.",
-        ),
+        Slip("read-once", lambda p: p.first + (p.answer + p.tool) * (p.calls - 1.0))
+        | "That is the last prompt, which is what a perfect prompt cache would leave. Nothing is cached here.",
+        Slip("grown-at-once", lambda p: p.calls * (p.first + (p.answer + p.tool) * (p.calls - 1.0)))
+        | "You read the longest prompt at every call. The context grows from call to call.",
+        Slip("tools-only", lambda p: p.calls * p.first + p.tool * p.calls * (p.calls - 1) / 2)
+        | "You appended the tools' outputs alone. What the model wrote is in the context, too.",
+        Slip("nothing-added", lambda p: float(p.calls * p.first))
+        | "You read the first prompt every time. What is appended is read, too.",
     ),
 )
 
@@ -99,15 +75,6 @@ PROMPTS = Drill(
 
 def _draw_chain(rng: random.Random) -> Draw:
     return drawn(steps=rng.randrange(5, 41), percent=rng.randrange(55, 91))
-
-
-def _derive_chain(p: Draw) -> Derivation:
-    return Derivation(
-        value=1 - agents.step_reliability(whole=p.percent / 100.0, steps=p.steps),
-        formula="1 − success of the whole^(1 / steps)",
-        substitution=f"1 − ({p.percent} / 100)**(1 / {p.steps})",
-        source=SOURCE_AGENTS,
-    )
 
 
 def _count_chain(p: Draw) -> float:
@@ -132,29 +99,22 @@ CHAIN = Drill(
         f" nothing is tried again. The whole task shall be right {p.percent} times of 100. What share of single steps"
         " may fail at most?"
     ),
-    derive=_derive_chain,
+    derive=lambda p: Derivation(
+        value=1 - agents.step_reliability(whole=p.percent / 100.0, steps=p.steps),
+        formula="1 − success of the whole^(1 / steps)",
+        substitution=f"1 − ({p.percent} / 100)**(1 / {p.steps})",
+        source=SOURCE_AGENTS,
+    ),
     count=_count_chain,
     slips=(
-        Slip(
-            key="as-the-whole",
-            wrong=lambda p: 1 - p.percent / 100.0,
-            story="You let each step fail as often as the whole. Failures of all steps come together.",
-        ),
-        Slip(
-            key="step-right",
-            wrong=lambda p: agents.step_reliability(whole=p.percent / 100.0, steps=p.steps),
-            story="That is how often a step is right. How often may it fail?",
-        ),
-        Slip(
-            key="success-divided",
-            wrong=lambda p: p.percent / 100.0 / p.steps,
-            story="You shared the success among the steps. Every step must be right: chances multiply.",
-        ),
-        Slip(
-            key="faults-divided",
-            wrong=lambda p: (1 - p.percent / 100.0) / p.steps,
-            story="You shared the failures evenly among the steps. That holds only where they are very few.",
-        ),
+        Slip("as-the-whole", lambda p: 1 - p.percent / 100.0)
+        | "You let each step fail as often as the whole. Failures of all steps come together.",
+        Slip("step-right", lambda p: agents.step_reliability(whole=p.percent / 100.0, steps=p.steps))
+        | "That is how often a step is right. How often may it fail?",
+        Slip("success-divided", lambda p: p.percent / 100.0 / p.steps)
+        | "You shared the success among the steps. Every step must be right: chances multiply.",
+        Slip("faults-divided", lambda p: (1 - p.percent / 100.0) / p.steps)
+        | "You shared the failures evenly among the steps. That holds only where they are very few.",
     ),
 )
 
@@ -215,26 +175,14 @@ ENERGY = Drill(
     derive=_derive_energy,
     count=_count_energy,
     slips=(
-        Slip(
-            key="gpus-only",
-            wrong=lambda p: _energy(p, gpus=p.gpus, host=0, pue=1) * million / kWh,
-            story="You counted the GPUs alone. Host, fans and the building draw power, too.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _derive_energy(p).value / p.gpus,
-            story="You counted one GPU. The rate is that of all of them.",
-        ),
-        Slip(
-            key="joules",
-            wrong=lambda p: _derive_energy(p).value * 3600,
-            story="Those are thousands of joules. A kWh is 3,600 of them.",
-        ),
-        Slip(
-            key="pue-divided",
-            wrong=lambda p: _derive_energy(p).value / p.pue**2,
-            story="You divided by the PUE. It says how much more the building draws.",
-        ),
+        Slip("gpus-only", lambda p: _energy(p, gpus=p.gpus, host=0, pue=1) * million / kWh)
+        | "You counted the GPUs alone. Host, fans and the building draw power, too.",
+        Slip("one-gpu", lambda p: _derive_energy(p).value / p.gpus)
+        | "You counted one GPU. The rate is that of all of them.",
+        Slip("joules", lambda p: _derive_energy(p).value * 3600)
+        | "Those are thousands of joules. A kWh is 3,600 of them.",
+        Slip("pue-divided", lambda p: _derive_energy(p).value / p.pue**2)
+        | "You divided by the PUE. It says how much more the building draws.",
     ),
 )
 

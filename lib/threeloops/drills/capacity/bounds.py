@@ -24,12 +24,6 @@ def _draw_full(rng: random.Random) -> Draw:
     )
 
 
-def _small_full(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((30, 50)), output=11, slots=4, prefill_ms=rng.choice((40, 60)), cache_ms=20, weights_us=4000
-    )
-
-
 def _work_s(p: Draw, weights_ms: float) -> float:
     return float((p.prefill_ms + p.cache_ms + weights_ms) * ms)
 
@@ -80,7 +74,9 @@ FULL = Drill(
     whole="up",
     target_s=150,
     draw=_draw_full,
-    small=_small_full,
+    small=lambda rng: drawn(
+        rate=rng.choice((30, 50)), output=11, slots=4, prefill_ms=rng.choice((40, 60)), cache_ms=20, weights_us=4000
+    ),
     prompt=lambda p: (
         f"{p.rate} requests arrive per second, each with an answer of {p.output:,} tokens. A GPU has room for the whole"
         f" KV caches of {p.slots} requests at a time. One request costs {p.prefill_ms} ms of prefill, and all the reads"
@@ -98,26 +94,14 @@ FULL = Drill(
     count=_count_full,
     prerequisites=("serving-in-flight", "kv-largest-batch"),
     slips=(
-        Slip(
-            key="weights-alone",
-            wrong=lambda p: p.rate * _work_s(p, _shared_ms(p) * p.slots),
-            story="You let every request pay for all reads of the weights. Those in the other slots share them.",
-        ),
-        Slip(
-            key="no-weights",
-            wrong=lambda p: p.rate * _work_s(p, 0),
-            story="You left the weights out. Every step of the answer reads them, and only the slots share that.",
-        ),
-        Slip(
-            key="decode-only",
-            wrong=lambda p: p.rate * (p.cache_ms + _shared_ms(p)) * ms,
-            story="You left prefill to other GPUs. Here it happens on the same GPUs.",
-        ),
-        Slip(
-            key="no-caches",
-            wrong=lambda p: p.rate * (p.prefill_ms + _shared_ms(p)) * ms,
-            story="You forgot that caches are read, too, and that requests do not share them.",
-        ),
+        Slip("weights-alone", lambda p: p.rate * _work_s(p, _shared_ms(p) * p.slots))
+        | "You let every request pay for all reads of the weights. Those in the other slots share them.",
+        Slip("no-weights", lambda p: p.rate * _work_s(p, 0))
+        | "You left the weights out. Every step of the answer reads them, and only the slots share that.",
+        Slip("decode-only", lambda p: p.rate * (p.cache_ms + _shared_ms(p)) * ms)
+        | "You left prefill to other GPUs. Here it happens on the same GPUs.",
+        Slip("no-caches", lambda p: p.rate * (p.prefill_ms + _shared_ms(p)) * ms)
+        | "You forgot that caches are read, too, and that requests do not share them.",
     ),
     function=AsFunction(
         takes=("rate", "output", "slots", "prefill_ms", "cache_ms", "weights_us"),
@@ -138,16 +122,6 @@ def _draw_gap(rng: random.Random) -> Draw:
         cache_ms=cache_ms,
         gpus=gpus,
         rate=round(gpus * rng.randrange(55, 75) / 100 / ((prefill_ms + cache_ms) * ms)),
-    )
-
-
-def _small_gap(rng: random.Random) -> Draw:
-    return drawn(
-        weights_us=rng.choice((4000, 5000)),
-        prefill_ms=rng.choice((40, 60)),
-        cache_ms=rng.choice((15, 25)),
-        gpus=2,
-        rate=12,
     )
 
 
@@ -200,7 +174,13 @@ GAP = Drill(
     unit="s",
     target_s=150,
     draw=_draw_gap,
-    small=_small_gap,
+    small=lambda rng: drawn(
+        weights_us=rng.choice((4000, 5000)),
+        prefill_ms=rng.choice((40, 60)),
+        cache_ms=rng.choice((15, 25)),
+        gpus=2,
+        rate=12,
+    ),
     prompt=lambda p: (
         f"{p.gpus} equal GPUs share {p.rate} requests per second evenly. Each GPU reads its weights in"
         f" {p.weights_us * us / ms:g} ms, once per token of every request. A request costs {p.prefill_ms} ms of"
@@ -210,26 +190,13 @@ GAP = Drill(
     derive=_derive_gap,
     count=_count_gap,
     slips=(
-        Slip(
-            key="no-prefill",
-            wrong=lambda p: _gap(p, _busy(p, p.cache_ms)),
-            story="You left prefill to other GPUs. Here it happens on the same GPUs.",
-        ),
-        Slip(
-            key="no-caches",
-            wrong=lambda p: _gap(p, _busy(p, p.prefill_ms)),
-            story="You forgot that caches are read, too.",
-        ),
-        Slip(
-            key="multiplied",
-            wrong=lambda p: p.weights_us * us * (1 - _busy(p, p.prefill_ms + p.cache_ms)),
-            story="You multiplied by the share that is left. Less of it makes the gap longer, not shorter.",
-        ),
-        Slip(
-            key="one-of-each",
-            wrong=lambda p: p.weights_us * us + (p.prefill_ms + p.cache_ms) * ms,
-            story="You put one whole request into every gap. How many arrive in a gap?",
-        ),
+        Slip("no-prefill", lambda p: _gap(p, _busy(p, p.cache_ms)))
+        | "You left prefill to other GPUs. Here it happens on the same GPUs.",
+        Slip("no-caches", lambda p: _gap(p, _busy(p, p.prefill_ms))) | "You forgot that caches are read, too.",
+        Slip("multiplied", lambda p: p.weights_us * us * (1 - _busy(p, p.prefill_ms + p.cache_ms)))
+        | "You multiplied by the share that is left. Less of it makes the gap longer, not shorter.",
+        Slip("one-of-each", lambda p: p.weights_us * us + (p.prefill_ms + p.cache_ms) * ms)
+        | "You put one whole request into every gap. How many arrive in a gap?",
     ),
 )
 

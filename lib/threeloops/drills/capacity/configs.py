@@ -103,26 +103,14 @@ RATE = Drill(
     count=_count,
     prerequisites=("kv-from-the-config",),
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _rate(p, cache=_cache(p, heads=p.query_heads)),
-            story="You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _rate(p, cache=_cache(p, vectors=1)),
-            story="You kept keys or values. Attention needs both.",
-        ),
-        Slip(
-            key="no-weights",
-            wrong=lambda p: p.bandwidth / _cache(p),
-            story="You left the weights out. They take room, and every step reads them.",
-        ),
-        Slip(
-            key="one-user",
-            wrong=lambda p: p.bandwidth / (2 * p.billions * billion + _cache(p)),
-            story="That is one request alone. As many as fit share the step.",
-        ),
+        Slip("query-heads", lambda p: _rate(p, cache=_cache(p, heads=p.query_heads)))
+        | "You cached the attention heads, which ask. What is kept belongs to the key-value heads.",
+        Slip("keys-or-values", lambda p: _rate(p, cache=_cache(p, vectors=1)))
+        | "You kept keys or values. Attention needs both.",
+        Slip("no-weights", lambda p: p.bandwidth / _cache(p))
+        | "You left the weights out. They take room, and every step reads them.",
+        Slip("one-user", lambda p: p.bandwidth / (2 * p.billions * billion + _cache(p)))
+        | "That is one request alone. As many as fit share the step.",
     ),
 )
 

@@ -14,24 +14,6 @@ REQUESTS = 1000  # of a bill
 # --- replicas ------------------------------------------------------------------------------------
 
 
-def _draw_replicas(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.randrange(170, 420, 10),
-        seconds=rng.choice((5.5, 6.5, 7.5, 8.5)),
-        slots=rng.choice((36, 40, 48)),
-        headroom=rng.choice((0.3, 0.35, 0.4)),
-    )
-
-
-def _small_replicas(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((9, 11)),
-        seconds=rng.choice((8.0, 9.0)),
-        slots=rng.choice((10, 20)),
-        headroom=rng.choice((0.3, 0.4)),
-    )
-
-
 def _replicas(p: Draw, **changes: float) -> float:
     values = {"requests_per_s": p.rate, "seconds": p.seconds, "slots": p.slots, "headroom": p.headroom} | changes
     return float(serving.replicas(**values))
@@ -55,8 +37,18 @@ REPLICAS = Drill(
     unit="",
     whole="up",
     target_s=90,
-    draw=_draw_replicas,
-    small=_small_replicas,
+    draw=lambda rng: drawn(
+        rate=rng.randrange(170, 420, 10),
+        seconds=rng.choice((5.5, 6.5, 7.5, 8.5)),
+        slots=rng.choice((36, 40, 48)),
+        headroom=rng.choice((0.3, 0.35, 0.4)),
+    ),
+    small=lambda rng: drawn(
+        rate=rng.choice((9, 11)),
+        seconds=rng.choice((8.0, 9.0)),
+        slots=rng.choice((10, 20)),
+        headroom=rng.choice((0.3, 0.4)),
+    ),
     prompt=lambda p: (
         f"At peak {p.rate} requests arrive per second, and each is inside for {p.seconds:g} s. A replica has {p.slots}"
         f" slots, of which {100 * p.headroom:g} % shall stay free for bursts. How many whole replicas do you need?"
@@ -70,45 +62,17 @@ REPLICAS = Drill(
     count=_count_replicas,
     prerequisites=("serving-in-flight",),
     slips=(
-        Slip(
-            key="no-headroom",
-            wrong=lambda p: _replicas(p, headroom=0),
-            story="You filled every slot. Some were to stay free.",
-        ),
-        Slip(
-            key="headroom-added",
-            wrong=lambda p: p.rate * p.seconds / p.slots * (1 + p.headroom),
-            story="You added the headroom on top. It is a share of the slots, not of the load.",
-        ),
-        Slip(
-            key="no-time",
-            wrong=lambda p: p.rate / (p.slots * (1 - p.headroom)),
-            story="You seated those who come in one second. They stay for longer.",
-        ),
-        Slip(
-            key="wrong-share",
-            wrong=lambda p: p.rate * p.seconds / (p.slots * p.headroom),
-            story="You used the slots that shall stay free.",
-        ),
+        Slip("no-headroom", lambda p: _replicas(p, headroom=0)) | "You filled every slot. Some were to stay free.",
+        Slip("headroom-added", lambda p: p.rate * p.seconds / p.slots * (1 + p.headroom))
+        | "You added the headroom on top. It is a share of the slots, not of the load.",
+        Slip("no-time", lambda p: p.rate / (p.slots * (1 - p.headroom)))
+        | "You seated those who come in one second. They stay for longer.",
+        Slip("wrong-share", lambda p: p.rate * p.seconds / (p.slots * p.headroom))
+        | "You used the slots that shall stay free.",
     ),
 )
 
 # --- dollars per million tokens ------------------------------------------------------------------
-
-
-def _draw_price(rng: random.Random) -> Draw:
-    return drawn(
-        cents=rng.randrange(190, 420, 10),
-        gpus=rng.choice((2, 4)),
-        rate=rng.randrange(2100, 4800, 100),
-        busy=rng.choice((0.3, 0.35, 0.4, 0.55, 0.6, 0.65)),
-    )
-
-
-def _small_price(rng: random.Random) -> Draw:
-    return drawn(
-        cents=rng.choice((200, 300)), gpus=rng.choice((2, 3)), rate=rng.choice((5, 7)), busy=rng.choice((0.25, 0.6))
-    )
 
 
 def _price(p: Draw, **changes: float) -> float:
@@ -129,8 +93,15 @@ PRICE = Drill(
     title="What a million tokens costs",
     unit="dollar",
     target_s=90,
-    draw=_draw_price,
-    small=_small_price,
+    draw=lambda rng: drawn(
+        cents=rng.randrange(190, 420, 10),
+        gpus=rng.choice((2, 4)),
+        rate=rng.randrange(2100, 4800, 100),
+        busy=rng.choice((0.3, 0.35, 0.4, 0.55, 0.6, 0.65)),
+    ),
+    small=lambda rng: drawn(
+        cents=rng.choice((200, 300)), gpus=rng.choice((2, 3)), rate=rng.choice((5, 7)), busy=rng.choice((0.25, 0.6))
+    ),
     prompt=lambda p: (
         f"A replica of {p.gpus} GPUs makes {p.rate:,} tokens per second while it has work, which is {100 * p.busy:g} %"
         f" of the time. A GPU costs {p.cents / 100:.2f} dollars an hour, busy or not. What does a million tokens cost?"
@@ -146,26 +117,16 @@ PRICE = Drill(
     ),
     count=_count_price,
     slips=(
-        Slip(
-            key="always-busy",
-            wrong=lambda p: _price(p, busy_share=1),
-            story="You let it work around the clock. The idle hours are paid for, too.",
-        ),
-        Slip(
-            key="share-multiplied",
-            wrong=lambda p: _price(p, busy_share=1) * p.busy,
-            story="You paid for the busy time only. The rent is due for all of it.",
-        ),
-        Slip(key="one-gpu", wrong=lambda p: _price(p) / p.gpus, story="You paid for one GPU. The replica has more."),
-        Slip(key="per-minute", wrong=lambda p: 60 * _price(p), story="You gave the hour 60 seconds."),
+        Slip("always-busy", lambda p: _price(p, busy_share=1))
+        | "You let it work around the clock. The idle hours are paid for, too.",
+        Slip("share-multiplied", lambda p: _price(p, busy_share=1) * p.busy)
+        | "You paid for the busy time only. The rent is due for all of it.",
+        Slip("one-gpu", lambda p: _price(p) / p.gpus) | "You paid for one GPU. The replica has more.",
+        Slip("per-minute", lambda p: 60 * _price(p)) | "You gave the hour 60 seconds.",
     ),
 )
 
 # --- rent or buy by the token --------------------------------------------------------------------
-
-
-def _draw_own(rng: random.Random) -> Draw:
-    return drawn(gpus=rng.choice((2, 4, 8)), cents=rng.randrange(190, 420, 10), price_cents=rng.randrange(35, 95, 5))
 
 
 def _small_own(rng: random.Random) -> Draw:
@@ -196,7 +157,9 @@ OWN = Drill(
     title="From how many tokens on",
     unit="token",
     target_s=90,
-    draw=_draw_own,
+    draw=lambda rng: drawn(
+        gpus=rng.choice((2, 4, 8)), cents=rng.randrange(190, 420, 10), price_cents=rng.randrange(35, 95, 5)
+    ),
     small=_small_own,
     prompt=lambda p: (
         f"A provider asks {p.price_cents / 100:.2f} dollars for a million tokens. The same model runs on {p.gpus}"
@@ -215,22 +178,11 @@ OWN = Drill(
     count=_count_own,
     prerequisites=("serving-price-per-million",),
     slips=(
-        Slip(
-            key="one-hour",
-            wrong=lambda p: _own(p) / HOURS,
-            story="That is the rent of one hour. Tokens are counted per day.",
-        ),
-        Slip(key="one-gpu", wrong=lambda p: _own(p) / p.gpus, story="You rented one GPU. The model needs more."),
-        Slip(
-            key="inverted",
-            wrong=lambda p: p.price_cents / (p.gpus * p.cents * HOURS) * MILLION,
-            story="You divided the other way round. The dearer the provider, the sooner renting pays.",
-        ),
-        Slip(
-            key="working-day",
-            wrong=lambda p: _own(p) / 3,
-            story="You rented for a working day. The machines run day and night.",
-        ),
+        Slip("one-hour", lambda p: _own(p) / HOURS) | "That is the rent of one hour. Tokens are counted per day.",
+        Slip("one-gpu", lambda p: _own(p) / p.gpus) | "You rented one GPU. The model needs more.",
+        Slip("inverted", lambda p: p.price_cents / (p.gpus * p.cents * HOURS) * MILLION)
+        | "You divided the other way round. The dearer the provider, the sooner renting pays.",
+        Slip("working-day", lambda p: _own(p) / 3) | "You rented for a working day. The machines run day and night.",
     ),
 )
 
@@ -245,17 +197,6 @@ def _draw_bill(rng: random.Random) -> Draw:
         output=rng.randrange(200, 340, 10),
         price_in=rng.choice((0.6, 0.8, 1.2)),
         times=rng.choice((4, 5)),
-        left=0.1,
-    )
-
-
-def _small_bill(rng: random.Random) -> Draw:
-    return drawn(
-        prompt=rng.choice((30, 40)),
-        cached=rng.choice((20, 24)),
-        output=rng.choice((5, 6)),
-        price_in=rng.choice((2, 3)),
-        times=4,
         left=0.1,
     )
 
@@ -282,7 +223,14 @@ BILL = Drill(
     unit="dollar",
     target_s=120,
     draw=_draw_bill,
-    small=_small_bill,
+    small=lambda rng: drawn(
+        prompt=rng.choice((30, 40)),
+        cached=rng.choice((20, 24)),
+        output=rng.choice((5, 6)),
+        price_in=rng.choice((2, 3)),
+        times=4,
+        left=0.1,
+    ),
     prompt=lambda p: (
         f"A provider asks {p.price_in:g} dollars per million prompt tokens, {p.price_in * p.times:g} dollars per"
         f" million answer tokens, and for prompt tokens that it still has in its cache {100 * p.left:g} % of their"
@@ -312,26 +260,14 @@ BILL = Drill(
     count=_count_bill,
     prerequisites=("serving-prefix-savings",),
     slips=(
-        Slip(
-            key="no-cache",
-            wrong=lambda p: _bill(p, prompt=p.prompt, output=p.output),
-            story="You paid for the whole prompt. A part of it is still in the cache.",
-        ),
-        Slip(
-            key="cached-free",
-            wrong=lambda p: _bill(p, prompt=p.prompt - p.cached, output=p.output),
-            story="You got what is in the cache for nothing. It has a price, if a small one.",
-        ),
-        Slip(
-            key="one-price",
-            wrong=lambda p: _bill(p, prompt=p.prompt - p.cached + p.left * p.cached, output=p.output / p.times),
-            story="You paid the prompt's price for the answer.",
-        ),
-        Slip(
-            key="answer-forgotten",
-            wrong=lambda p: _bill(p, prompt=p.prompt - p.cached + p.left * p.cached, output=0),
-            story="You paid for the prompts. The answers are billed, too.",
-        ),
+        Slip("no-cache", lambda p: _bill(p, prompt=p.prompt, output=p.output))
+        | "You paid for the whole prompt. A part of it is still in the cache.",
+        Slip("cached-free", lambda p: _bill(p, prompt=p.prompt - p.cached, output=p.output))
+        | "You got what is in the cache for nothing. It has a price, if a small one.",
+        Slip("one-price", lambda p: _bill(p, prompt=p.prompt - p.cached + p.left * p.cached, output=p.output / p.times))
+        | "You paid the prompt's price for the answer.",
+        Slip("answer-forgotten", lambda p: _bill(p, prompt=p.prompt - p.cached + p.left * p.cached, output=0))
+        | "You paid for the prompts. The answers are billed, too.",
     ),
 )
 

@@ -18,19 +18,6 @@ DAY_6 = "DeepSeek-AI, open-infra-index, day 6, 2025"
 # --- what an exchange sends ----------------------------------------------------------------------
 
 
-def _draw_sent(rng: random.Random) -> Draw:
-    return drawn(
-        tokens=rng.choice((48, 64, 96, 112, 128, 160)),
-        top_k=rng.choice((4, 6, 8)),
-        hidden=rng.choice((4096, 5120, 6144, 7168)),
-        nodes=rng.choice((3, 4, 5, 6)),
-    )
-
-
-def _small_sent(rng: random.Random) -> Draw:
-    return drawn(tokens=rng.choice((3, 4, 6)), top_k=rng.choice((2, 3)), hidden=rng.choice((128, 256)), nodes=3)
-
-
 def _vectors(p: Draw) -> tuple[float, float]:
     return (
         exchange_bytes.vector_bytes(p.hidden, bits=8, elements_per_scale=128, scale_bytes=4),
@@ -62,8 +49,15 @@ SENT = Drill(
     title="There in FP8, back in BF16",
     unit="B",
     target_s=120,
-    draw=_draw_sent,
-    small=_small_sent,
+    draw=lambda rng: drawn(
+        tokens=rng.choice((48, 64, 96, 112, 128, 160)),
+        top_k=rng.choice((4, 6, 8)),
+        hidden=rng.choice((4096, 5120, 6144, 7168)),
+        nodes=rng.choice((3, 4, 5, 6)),
+    ),
+    small=lambda rng: drawn(
+        tokens=rng.choice((3, 4, 6)), top_k=rng.choice((2, 3)), hidden=rng.choice((128, 256)), nodes=3
+    ),
     prompt=lambda p: (
         f"Experts lie evenly on {p.nodes} nodes of 8 GPUs. A GPU has {p.tokens} tokens, each with {p.top_k} experts and"
         f" a vector of {p.hidden} numbers. Dispatch sends a copy for each expert in FP8 with a 4-byte scale for every"
@@ -79,26 +73,14 @@ SENT = Drill(
     ),
     count=_count_sent,
     slips=(
-        Slip(
-            key="all-leave",
-            wrong=lambda p: _sent(p, size=sum(_vectors(p)), copies=p.top_k),
-            story="You sent every copy over the network. Some experts lie in the token's own node.",
-        ),
-        Slip(
-            key="one-copy",
-            wrong=lambda p: _sent(p, size=sum(_vectors(p)), copies=1 - 1 / p.nodes),
-            story="You sent a token once. Each of its experts gets a copy.",
-        ),
-        Slip(
-            key="there-only",
-            wrong=lambda p: _sent(p, size=_vectors(p)[0]),
-            story="You counted the way there. The results come back.",
-        ),
-        Slip(
-            key="wide-both-ways",
-            wrong=lambda p: _sent(p, size=2 * _vectors(p)[1]),
-            story="You took two bytes a number both ways. One of the two is narrower.",
-        ),
+        Slip("all-leave", lambda p: _sent(p, size=sum(_vectors(p)), copies=p.top_k))
+        | "You sent every copy over the network. Some experts lie in the token's own node.",
+        Slip("one-copy", lambda p: _sent(p, size=sum(_vectors(p)), copies=1 - 1 / p.nodes))
+        | "You sent a token once. Each of its experts gets a copy.",
+        Slip("there-only", lambda p: _sent(p, size=_vectors(p)[0]))
+        | "You counted the way there. The results come back.",
+        Slip("wide-both-ways", lambda p: _sent(p, size=2 * _vectors(p)[1]))
+        | "You took two bytes a number both ways. One of the two is narrower.",
     ),
 )
 
@@ -161,22 +143,13 @@ COPIED = Drill(
     ),
     count=_count_copied,
     slips=(
-        Slip(key="none", wrong=lambda p: p.first, story="You gave out no copy."),
-        Slip(
-            key="all-to-the-first",
-            wrong=lambda p: p.second,
-            story="You gave every copy to the most popular expert. Who is the busiest then?",
-        ),
-        Slip(
-            key="even",
-            wrong=lambda p: sum(_loads(p)) / (4 + p.extra),
-            story="You spread all tokens over all copies. A copy serves only its own expert.",
-        ),
-        Slip(
-            key="new-copies-only",
-            wrong=lambda p: p.first / (_given_out(p)[0] - 1),
-            story="You dealt the popular expert's tokens over its new copies. The first copy keeps a share.",
-        ),
+        Slip("none", lambda p: p.first) | "You gave out no copy.",
+        Slip("all-to-the-first", lambda p: p.second)
+        | "You gave every copy to the most popular expert. Who is the busiest then?",
+        Slip("even", lambda p: sum(_loads(p)) / (4 + p.extra))
+        | "You spread all tokens over all copies. A copy serves only its own expert.",
+        Slip("new-copies-only", lambda p: p.first / (_given_out(p)[0] - 1))
+        | "You dealt the popular expert's tokens over its new copies. The first copy keeps a share.",
     ),
 )
 
@@ -237,52 +210,18 @@ HALVES = Drill(
     ),
     count=_count_halves,
     slips=(
-        Slip(
-            key="in-turn",
-            wrong=lambda p: 2 * p.layers * two_batches.in_turn_s(_half(p)),
-            story="You did one thing after the other. While one half is on the network, the other computes.",
-        ),
-        Slip(
-            key="one-half",
-            wrong=lambda p: p.layers * _half(p).computing_s,
-            story="You computed one half. The other half needs the GPU as well.",
-        ),
-        Slip(
-            key="network-decides",
-            wrong=lambda p: 2 * p.layers * _half(p).exchanging_s,
-            story="You took the network as the bottleneck. Which of the two is busier?",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: two_batches.hidden_s(_half(p)),
-            story="You timed one layer. A step goes through all of them.",
-        ),
+        Slip("in-turn", lambda p: 2 * p.layers * two_batches.in_turn_s(_half(p)))
+        | "You did one thing after the other. While one half is on the network, the other computes.",
+        Slip("one-half", lambda p: p.layers * _half(p).computing_s)
+        | "You computed one half. The other half needs the GPU as well.",
+        Slip("network-decides", lambda p: 2 * p.layers * _half(p).exchanging_s)
+        | "You took the network as the bottleneck. Which of the two is busier?",
+        Slip("one-layer", lambda p: two_batches.hidden_s(_half(p)))
+        | "You timed one layer. A step goes through all of them.",
     ),
 )
 
 # --- latents under two layouts -------------------------------------------------------------------
-
-
-def _draw_seats(rng: random.Random) -> Draw:
-    return drawn(
-        rank=rng.choice((256, 384, 512)),
-        rotated=64,
-        layers=rng.choice((40, 48, 61)),
-        context=rng.choice((3000, 5000, 6000, 9000)),
-        free=rng.randrange(17, 48, 2),
-        gpus=8,
-    )
-
-
-def _small_seats(rng: random.Random) -> Draw:
-    return drawn(
-        rank=rng.choice((256, 512)),
-        rotated=64,
-        layers=2,
-        context=rng.choice((2_000_000, 3_000_000)),
-        free=rng.randrange(30, 60),
-        gpus=8,
-    )
 
 
 def _request_bytes(p: Draw, *, rank: int | None = None) -> float:
@@ -318,8 +257,22 @@ SEATS = Drill(
     unit="",
     whole="exact",
     target_s=130,
-    draw=_draw_seats,
-    small=_small_seats,
+    draw=lambda rng: drawn(
+        rank=rng.choice((256, 384, 512)),
+        rotated=64,
+        layers=rng.choice((40, 48, 61)),
+        context=rng.choice((3000, 5000, 6000, 9000)),
+        free=rng.randrange(17, 48, 2),
+        gpus=8,
+    ),
+    small=lambda rng: drawn(
+        rank=rng.choice((256, 512)),
+        rotated=64,
+        layers=2,
+        context=rng.choice((2_000_000, 3_000_000)),
+        free=rng.randrange(30, 60),
+        gpus=8,
+    ),
     prompt=lambda p: (
         f"A model of {p.layers} layers caches a latent of {p.rank} numbers and {p.rotated} with position for each token"
         f" and layer, in BF16. It runs on {p.gpus} GPUs with data-parallel attention: each GPU serves its own requests."
@@ -336,44 +289,20 @@ SEATS = Drill(
     ),
     count=_count_seats,
     slips=(
+        Slip("copies", lambda p: p.free * GB // _request_bytes(p))
+        | "You seated as many as one GPU holds. That is tensor parallelism, where every GPU has a copy of all.",
+        Slip("keys-and-values", lambda p: p.gpus * (p.free * GB // (2 * _request_bytes(p))))
+        | "You cached keys and values. One latent stands for both.",
+        Slip("one-byte", lambda p: p.gpus * (p.free * GB // (_request_bytes(p) / 2)))
+        | "You took a byte a number. BF16 has two.",
         Slip(
-            key="copies",
-            wrong=lambda p: p.free * GB // _request_bytes(p),
-            story="You seated as many as one GPU holds. That is tensor parallelism, where every GPU has a copy of all.",
-        ),
-        Slip(
-            key="keys-and-values",
-            wrong=lambda p: p.gpus * (p.free * GB // (2 * _request_bytes(p))),
-            story="You cached keys and values. One latent stands for both.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: p.gpus * (p.free * GB // (_request_bytes(p) / 2)),
-            story="You took a byte a number. BF16 has two.",
-        ),
-        Slip(
-            key="without-position",
-            wrong=lambda p: p.gpus * (p.free * GB // (_request_bytes(p) * p.rank / (p.rank + p.rotated))),
-            story="You left out the numbers that carry the position. They are cached, too.",
-        ),
+            "without-position", lambda p: p.gpus * (p.free * GB // (_request_bytes(p) * p.rank / (p.rank + p.rotated)))
+        )
+        | "You left out the numbers that carry the position. They are cached, too.",
     ),
 )
 
 # --- what a shared context exchanges -------------------------------------------------------------
-
-
-def _draw_shared(rng: random.Random) -> Draw:
-    return drawn(
-        tp=8,
-        heads=rng.choice((64, 96, 128)),
-        batch=rng.choice((24, 32, 40, 48, 64)),
-        layers=rng.choice((40, 48, 61)),
-        dcp=rng.choice((4, 8)),
-    )
-
-
-def _small_shared(rng: random.Random) -> Draw:
-    return drawn(tp=2, heads=rng.choice((4, 6)), batch=rng.choice((2, 3)), layers=2, dcp=2)
 
 
 def _exchanged(
@@ -406,8 +335,14 @@ SHARED = Drill(
     title="The price of one cache for all",
     unit="B",
     target_s=140,
-    draw=_draw_shared,
-    small=_small_shared,
+    draw=lambda rng: drawn(
+        tp=8,
+        heads=rng.choice((64, 96, 128)),
+        batch=rng.choice((24, 32, 40, 48, 64)),
+        layers=rng.choice((40, 48, 61)),
+        dcp=rng.choice((4, 8)),
+    ),
+    small=lambda rng: drawn(tp=2, heads=rng.choice((4, 6)), batch=rng.choice((2, 3)), layers=2, dcp=2),
     prompt=lambda p: (
         f"A model with absorbed latent attention has {p.heads} heads and {p.layers} layers and runs on {p.tp} GPUs,"
         f" tensor-parallel. Decode context parallelism of {p.dcp} splits its latents by tokens: in every layer each GPU"
@@ -423,26 +358,13 @@ SHARED = Drill(
     ),
     count=_count_shared,
     slips=(
-        Slip(
-            key="all-heads",
-            wrong=lambda p: _exchanged(p, heads=p.heads),
-            story="You sent the queries of all heads. A GPU has its share of them.",
-        ),
-        Slip(
-            key="with-itself",
-            wrong=lambda p: _exchanged(p, dcp=p.dcp + 1),
-            story="You sent to the whole group. A GPU sends nothing to itself.",
-        ),
-        Slip(
-            key="queries-only",
-            wrong=lambda p: _exchanged(p, value=1) * 576 / 577,
-            story="You sent queries. Results come back, too.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _exchanged(p) / p.layers,
-            story="You counted one layer. Every layer attends.",
-        ),
+        Slip("all-heads", lambda p: _exchanged(p, heads=p.heads))
+        | "You sent the queries of all heads. A GPU has its share of them.",
+        Slip("with-itself", lambda p: _exchanged(p, dcp=p.dcp + 1))
+        | "You sent to the whole group. A GPU sends nothing to itself.",
+        Slip("queries-only", lambda p: _exchanged(p, value=1) * 576 / 577)
+        | "You sent queries. Results come back, too.",
+        Slip("one-layer", lambda p: _exchanged(p) / p.layers) | "You counted one layer. Every layer attends.",
     ),
 )
 
@@ -505,26 +427,12 @@ POOLS = Drill(
     ),
     count=_count_pools,
     slips=(
-        Slip(
-            key="by-tokens",
-            wrong=lambda p: p.nodes * p.prompt / (p.prompt + p.answer),
-            story="You split by tokens. A node reads more tokens per second than it makes.",
-        ),
-        Slip(
-            key="by-rates",
-            wrong=lambda p: p.nodes * p.read / (p.read + p.write),
-            story="You split by the rates alone. What does a request bring of each?",
-        ),
-        Slip(
-            key="the-other-pool",
-            wrong=lambda p: p.nodes - _needed(p),
-            story="Those are the nodes that decode.",
-        ),
-        Slip(
-            key="rates-turned",
-            wrong=lambda p: _needed(p, turned=True),
-            story="You gave each pool the other one's rate.",
-        ),
+        Slip("by-tokens", lambda p: p.nodes * p.prompt / (p.prompt + p.answer))
+        | "You split by tokens. A node reads more tokens per second than it makes.",
+        Slip("by-rates", lambda p: p.nodes * p.read / (p.read + p.write))
+        | "You split by the rates alone. What does a request bring of each?",
+        Slip("the-other-pool", lambda p: p.nodes - _needed(p)) | "Those are the nodes that decode.",
+        Slip("rates-turned", lambda p: _needed(p, turned=True)) | "You gave each pool the other one's rate.",
     ),
 )
 

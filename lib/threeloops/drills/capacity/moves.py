@@ -16,19 +16,6 @@ MILLION = 1e6
 # --- a cache over three hops ---------------------------------------------------------------------
 
 
-def _draw_hops(rng: random.Random) -> Draw:
-    return drawn(
-        tokens=rng.randrange(6000, 32_000, 500),
-        per_token=rng.choice((160_000, 240_000, 320_000)),
-        host=rng.choice((36, 40, 44, 50, 60)),
-        gbit=100,
-    )
-
-
-def _small_hops(rng: random.Random) -> Draw:
-    return drawn(tokens=rng.choice((20, 30)), per_token=rng.choice((5, 7)), host=rng.choice((40, 50)), gbit=100)
-
-
 def _size(p: Draw) -> float:
     return float(p.tokens * p.per_token)
 
@@ -52,8 +39,15 @@ HOPS = Drill(
     title="A cache changes machines",
     unit="s",
     target_s=120,
-    draw=_draw_hops,
-    small=_small_hops,
+    draw=lambda rng: drawn(
+        tokens=rng.randrange(6000, 32_000, 500),
+        per_token=rng.choice((160_000, 240_000, 320_000)),
+        host=rng.choice((36, 40, 44, 50, 60)),
+        gbit=100,
+    ),
+    small=lambda rng: drawn(
+        tokens=rng.choice((20, 30)), per_token=rng.choice((5, 7)), host=rng.choice((40, 50)), gbit=100
+    ),
     prompt=lambda p: (
         f"A prompt of {p.tokens:,} tokens has been read on one machine and shall be decoded on another. A token's cache"
         f" is {p.per_token:,} bytes. It is copied from the GPU to host memory, sent over a network of {p.gbit} Gbit/s,"
@@ -68,44 +62,17 @@ HOPS = Drill(
     ),
     count=_count_hops,
     slips=(
-        Slip(
-            key="network-only",
-            wrong=lambda p: _size(p) / (p.gbit / 8 * GB),
-            story="You sent it over the network only. It goes down to the host and up again besides.",
-        ),
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: _size(p) * (2 / (p.host * GB) + 1 / (p.gbit * GB)),
-            story="You took the network's bits for bytes.",
-        ),
-        Slip(
-            key="one-copy",
-            wrong=lambda p: _size(p) * (1 / (p.host * GB) + 8 / (p.gbit * GB)),
-            story="You copied on one side only.",
-        ),
-        Slip(
-            key="keys-and-values",
-            wrong=lambda p: 2 * _size(p) * (2 / (p.host * GB) + 8 / (p.gbit * GB)),
-            story="You counted keys and values once more. A token's bytes hold both.",
-        ),
+        Slip("network-only", lambda p: _size(p) / (p.gbit / 8 * GB))
+        | "You sent it over the network only. It goes down to the host and up again besides.",
+        Slip("bits-as-bytes", lambda p: _size(p) * (2 / (p.host * GB) + 1 / (p.gbit * GB)))
+        | "You took the network's bits for bytes.",
+        Slip("one-copy", lambda p: _size(p) * (1 / (p.host * GB) + 8 / (p.gbit * GB))) | "You copied on one side only.",
+        Slip("keys-and-values", lambda p: 2 * _size(p) * (2 / (p.host * GB) + 8 / (p.gbit * GB)))
+        | "You counted keys and values once more. A token's bytes hold both.",
     ),
 )
 
 # --- streamed weights ----------------------------------------------------------------------------
-
-
-def _draw_streamed(rng: random.Random) -> Draw:
-    return drawn(
-        bytes_per_parameter=rng.choice((0.5, 2)),
-        link=rng.choice((12, 14, 21, 24, 28, 48)),
-        tflops=rng.randrange(120, 460, 20),
-    )
-
-
-def _small_streamed(rng: random.Random) -> Draw:
-    return drawn(
-        bytes_per_parameter=rng.choice((0.5, 2)), link=rng.choice((20, 25, 50)), tflops=rng.choice((2.25, 3.15))
-    )
 
 
 def _count_streamed(p: Draw) -> float:
@@ -143,8 +110,14 @@ STREAMED = Drill(
     whole="up",
     loose="bound",
     target_s=120,
-    draw=_draw_streamed,
-    small=_small_streamed,
+    draw=lambda rng: drawn(
+        bytes_per_parameter=rng.choice((0.5, 2)),
+        link=rng.choice((12, 14, 21, 24, 28, 48)),
+        tflops=rng.randrange(120, 460, 20),
+    ),
+    small=lambda rng: drawn(
+        bytes_per_parameter=rng.choice((0.5, 2)), link=rng.choice((20, 25, 50)), tflops=rng.choice((2.25, 3.15))
+    ),
     prompt=lambda p: (
         "A model is larger than the GPU. Its layers are streamed from host memory, the next one coming while this one"
         f" is computed, over a link that delivers {p.link} GB/s. Weights take {p.bytes_per_parameter:g}"
@@ -160,26 +133,12 @@ STREAMED = Drill(
     ),
     count=_count_streamed,
     slips=(
-        Slip(
-            key="one-flop",
-            wrong=lambda p: 2 * _tokens(p),
-            story="You gave a parameter one FLOP. It is multiplied and added.",
-        ),
-        Slip(
-            key="link-in-bits",
-            wrong=lambda p: 8 * _tokens(p),
-            story="You divided the link by eight. It is given in bytes already.",
-        ),
-        Slip(
-            key="training",
-            wrong=lambda p: _tokens(p) / 3,
-            story="You counted six FLOP per parameter. That is training; serving goes forward only.",
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: _tokens(p) / p.bytes_per_parameter**2,
-            story="You put the bytes on the wrong side. The more bytes a weight has, the more tokens it must serve.",
-        ),
+        Slip("one-flop", lambda p: 2 * _tokens(p)) | "You gave a parameter one FLOP. It is multiplied and added.",
+        Slip("link-in-bits", lambda p: 8 * _tokens(p)) | "You divided the link by eight. It is given in bytes already.",
+        Slip("training", lambda p: _tokens(p) / 3)
+        | "You counted six FLOP per parameter. That is training; serving goes forward only.",
+        Slip("inverted", lambda p: _tokens(p) / p.bytes_per_parameter**2)
+        | "You put the bytes on the wrong side. The more bytes a weight has, the more tokens it must serve.",
     ),
     function=AsFunction(
         takes=("bytes_per_parameter", "link", "tflops"),
@@ -200,17 +159,6 @@ def _draw_adapters(rng: random.Random) -> Draw:
         batch=batch,
         distinct=batch * rng.choice((3, 4, 5)) // 8,
         memory=rng.choice((2, 3, 4.8)) * TB,
-    )
-
-
-def _small_adapters(rng: random.Random) -> Draw:
-    return drawn(
-        weights=rng.choice((1000, 1200)),
-        cache=30,
-        adapter=rng.choice((40, 50)),
-        batch=8,
-        distinct=rng.choice((3, 5)),
-        memory=9,
     )
 
 
@@ -242,7 +190,14 @@ ADAPTERS = Drill(
     unit="s",
     target_s=110,
     draw=_draw_adapters,
-    small=_small_adapters,
+    small=lambda rng: drawn(
+        weights=rng.choice((1000, 1200)),
+        cache=30,
+        adapter=rng.choice((40, 50)),
+        batch=8,
+        distinct=rng.choice((3, 5)),
+        memory=9,
+    ),
     prompt=lambda p: (
         f"A base model of {p.weights / GB:g} GB serves a batch of {p.batch} requests, whose caches take"
         f" {p.cache / MB:g} MB each. The requests want {p.distinct} different LoRA adapters of {p.adapter / MB:g} MB,"
@@ -257,26 +212,13 @@ ADAPTERS = Drill(
     ),
     count=_count_adapters,
     slips=(
-        Slip(
-            key="one-each",
-            wrong=lambda p: _step(p, distinct=p.batch),
-            story="You read an adapter for every request. Those who share one share its reading.",
-        ),
-        Slip(
-            key="base-only",
-            wrong=lambda p: _step(p, distinct=0),
-            story="You read the base and the caches. Adapters are read, too.",
-        ),
-        Slip(
-            key="merged",
-            wrong=lambda p: (p.distinct * p.weights + p.batch * p.cache) / p.memory,
-            story="You merged each adapter into a base of its own. Here the base is read once for all.",
-        ),
-        Slip(
-            key="one-cache",
-            wrong=lambda p: (p.weights + p.cache + p.distinct * p.adapter) / p.memory,
-            story="You read the cache of one request. Each has its own.",
-        ),
+        Slip("one-each", lambda p: _step(p, distinct=p.batch))
+        | "You read an adapter for every request. Those who share one share its reading.",
+        Slip("base-only", lambda p: _step(p, distinct=0)) | "You read the base and the caches. Adapters are read, too.",
+        Slip("merged", lambda p: (p.distinct * p.weights + p.batch * p.cache) / p.memory)
+        | "You merged each adapter into a base of its own. Here the base is read once for all.",
+        Slip("one-cache", lambda p: (p.weights + p.cache + p.distinct * p.adapter) / p.memory)
+        | "You read the cache of one request. Each has its own.",
     ),
     function=AsFunction(
         takes=("weights", "cache", "adapter", "batch", "distinct", "memory"),
@@ -286,19 +228,6 @@ ADAPTERS = Drill(
 )
 
 # --- a prompt cache ------------------------------------------------------------------------------
-
-
-def _draw_hits(rng: random.Random) -> Draw:
-    return drawn(
-        cents=rng.randrange(60, 320, 20),
-        percent=rng.choice((55, 60, 65, 70, 75)),
-        read=10,
-        write=rng.choice((150, 175, 200)),
-    )
-
-
-def _small_hits(rng: random.Random) -> Draw:
-    return drawn(cents=rng.choice((100, 300)), percent=rng.choice((50, 60)), read=10, write=rng.choice((150, 200)))
 
 
 def _hits(p: Draw, **changes: float) -> float:
@@ -320,8 +249,15 @@ HITS = Drill(
     title="What a prompt cache makes of the price",
     unit="dollar",
     target_s=100,
-    draw=_draw_hits,
-    small=_small_hits,
+    draw=lambda rng: drawn(
+        cents=rng.randrange(60, 320, 20),
+        percent=rng.choice((55, 60, 65, 70, 75)),
+        read=10,
+        write=rng.choice((150, 175, 200)),
+    ),
+    small=lambda rng: drawn(
+        cents=rng.choice((100, 300)), percent=rng.choice((50, 60)), read=10, write=rng.choice((150, 200))
+    ),
     prompt=lambda p: (
         f"A provider asks {p.cents / 100:.2f} dollars per million prompt tokens. With prompt caching, a token that is"
         f" in the cache costs {p.read} % of that, and one that is not is written to it and costs {p.write} %. Of your"
@@ -338,39 +274,16 @@ HITS = Drill(
     count=_count_hits,
     prerequisites=("serving-prefix-savings",),
     slips=(
-        Slip(
-            key="plain-miss",
-            wrong=lambda p: _hits(p, write_price=1),
-            story="You paid the plain price for a miss. It is written to the cache, and that is billed.",
-        ),
-        Slip(key="free-hit", wrong=lambda p: _hits(p, read_price=0), story="You got hits for nothing."),
-        Slip(
-            key="swapped",
-            wrong=lambda p: _hits(p, hit_share=1 - p.percent / 100),
-            story="You took hits for misses.",
-        ),
-        Slip(
-            key="misses-only",
-            wrong=lambda p: p.cents / 100 * p.write / 100,
-            story="You wrote every token. Most of them were there already.",
-        ),
+        Slip("plain-miss", lambda p: _hits(p, write_price=1))
+        | "You paid the plain price for a miss. It is written to the cache, and that is billed.",
+        Slip("free-hit", lambda p: _hits(p, read_price=0)) | "You got hits for nothing.",
+        Slip("swapped", lambda p: _hits(p, hit_share=1 - p.percent / 100)) | "You took hits for misses.",
+        Slip("misses-only", lambda p: p.cents / 100 * p.write / 100)
+        | "You wrote every token. Most of them were there already.",
     ),
 )
 
 # --- busy enough to rent -------------------------------------------------------------------------
-
-
-def _draw_rent(rng: random.Random) -> Draw:
-    return drawn(
-        gpus=rng.choice((2, 4)),
-        cents=rng.randrange(190, 300, 10),
-        rate=rng.randrange(6000, 9000, 200),
-        price_cents=rng.randrange(60, 105, 5),
-    )
-
-
-def _small_rent(rng: random.Random) -> Draw:
-    return drawn(gpus=2, cents=rng.choice((200, 300)), rate=rng.choice((6000, 8000)), price_cents=rng.choice((60, 90)))
 
 
 def _rent(p: Draw, *, gpus: float) -> float:
@@ -394,8 +307,15 @@ RENT = Drill(
     title="Busy enough to rent",
     unit="",
     target_s=110,
-    draw=_draw_rent,
-    small=_small_rent,
+    draw=lambda rng: drawn(
+        gpus=rng.choice((2, 4)),
+        cents=rng.randrange(190, 300, 10),
+        rate=rng.randrange(6000, 9000, 200),
+        price_cents=rng.randrange(60, 105, 5),
+    ),
+    small=lambda rng: drawn(
+        gpus=2, cents=rng.choice((200, 300)), rate=rng.choice((6000, 8000)), price_cents=rng.choice((60, 90))
+    ),
     prompt=lambda p: (
         f"A replica of {p.gpus} rented GPUs makes {p.rate:,} tokens per second while it has work. A GPU costs"
         f" {p.cents / 100:.2f} dollars an hour, busy or not. An interface sells the same tokens at"
@@ -414,22 +334,12 @@ RENT = Drill(
     count=_count_rent,
     prerequisites=("serving-price-per-million",),
     slips=(
-        Slip(key="one-gpu", wrong=lambda p: _rent(p, gpus=1), story="You paid for one GPU. The replica has more."),
-        Slip(
-            key="per-day",
-            wrong=lambda p: _rent(p, gpus=p.gpus) / 24,
-            story="You spread the rent of an hour over a day. Each hour has its own.",
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: 1 / _rent(p, gpus=p.gpus),
-            story="You divided the other way round. The dearer the interface, the less busy you have to be.",
-        ),
-        Slip(
-            key="cents",
-            wrong=lambda p: 100 * _rent(p, gpus=p.gpus),
-            story="You mixed dollars and cents.",
-        ),
+        Slip("one-gpu", lambda p: _rent(p, gpus=1)) | "You paid for one GPU. The replica has more.",
+        Slip("per-day", lambda p: _rent(p, gpus=p.gpus) / 24)
+        | "You spread the rent of an hour over a day. Each hour has its own.",
+        Slip("inverted", lambda p: 1 / _rent(p, gpus=p.gpus))
+        | "You divided the other way round. The dearer the interface, the less busy you have to be.",
+        Slip("cents", lambda p: 100 * _rent(p, gpus=p.gpus)) | "You mixed dollars and cents.",
     ),
 )
 

@@ -21,16 +21,6 @@ def _draw_paged(rng: random.Random) -> Draw:
     )
 
 
-def _small_paged(rng: random.Random) -> Draw:
-    return drawn(
-        weights=rng.choice((900, 1100)),
-        memory=rng.choice((1000, 1200)),
-        per_token=1,
-        longest=120,
-        mean=rng.choice((20, 25)),
-    )
-
-
 def _fit(p: Draw, tokens: int) -> int:
     return int(p.memory // (tokens * p.per_token))
 
@@ -86,7 +76,13 @@ PAGED = Drill(
     unit="",
     target_s=180,
     draw=_draw_paged,
-    small=_small_paged,
+    small=lambda rng: drawn(
+        weights=rng.choice((900, 1100)),
+        memory=rng.choice((1000, 1200)),
+        per_token=1,
+        longest=120,
+        mean=rng.choice((20, 25)),
+    ),
     prompt=lambda p: (
         f"A model's weights take {p.weights / GB:g} GB, and {p.memory / GB:g} GB are left for KV caches; a token costs"
         f" {p.per_token:,} bytes. Until now the server reserved {p.longest:,} tokens for every request; requests really"
@@ -98,26 +94,14 @@ PAGED = Drill(
     count=_count_paged,
     prerequisites=("kv-reserved-in-advance", "serving-batch-throughput"),
     slips=(
-        Slip(
-            key="requests-only",
-            wrong=lambda p: _fit(p, p.mean) / _fit(p, p.longest),
-            story="That is how many times as many requests fit. With more of them a step takes longer.",
-        ),
-        Slip(
-            key="step-ratio",
-            wrong=lambda p: _read(p, _fit(p, p.mean)) / _read(p, _fit(p, p.longest)),
-            story="That is how many times as long a step takes. How many tokens does it make?",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _read(p, _fit(p, p.longest)) / _read(p, _fit(p, p.mean)),
-            story="That is the rate of one request, which gets slower. The server makes a token for each of them.",
-        ),
-        Slip(
-            key="half-weights",
-            wrong=lambda p: _paged(p, weights=0.5),
-            story="You read half of the weights in a step. All of them are read.",
-        ),
+        Slip("requests-only", lambda p: _fit(p, p.mean) / _fit(p, p.longest))
+        | "That is how many times as many requests fit. With more of them a step takes longer.",
+        Slip("step-ratio", lambda p: _read(p, _fit(p, p.mean)) / _read(p, _fit(p, p.longest)))
+        | "That is how many times as long a step takes. How many tokens does it make?",
+        Slip("one-request", lambda p: _read(p, _fit(p, p.longest)) / _read(p, _fit(p, p.mean)))
+        | "That is the rate of one request, which gets slower. The server makes a token for each of them.",
+        Slip("half-weights", lambda p: _paged(p, weights=0.5))
+        | "You read half of the weights in a step. All of them are read.",
     ),
 )
 

@@ -21,14 +21,6 @@ SOURCE_POOLS = (
 # --- a conversation that is routed at random -----------------------------------------------------
 
 
-def _draw_random(rng: random.Random) -> Draw:
-    return drawn(turns=rng.randrange(4, 15), copies=rng.randrange(3, 13), turn_tokens=rng.randrange(310, 1900, 10))
-
-
-def _small_random(rng: random.Random) -> Draw:
-    return drawn(turns=rng.randrange(2, 7), copies=rng.randrange(2, 5), turn_tokens=rng.randrange(310, 1900, 10))
-
-
 def _cached(p: Draw) -> float:
     return prefix_routes.random_cached_turns(turns=p.turns, copies=p.copies)
 
@@ -59,8 +51,12 @@ RANDOM = Drill(
     title="A conversation that changes copies",
     unit="token",
     target_s=150,
-    draw=_draw_random,
-    small=_small_random,
+    draw=lambda rng: drawn(
+        turns=rng.randrange(4, 15), copies=rng.randrange(3, 13), turn_tokens=rng.randrange(310, 1900, 10)
+    ),
+    small=lambda rng: drawn(
+        turns=rng.randrange(2, 7), copies=rng.randrange(2, 5), turn_tokens=rng.randrange(310, 1900, 10)
+    ),
     prompt=lambda p: (
         f"{p.copies} copies of a model keep everything that they have read and written. A load balancer sends each"
         " turn of a conversation to one of them at random, with the whole conversation as its prompt."
@@ -70,31 +66,16 @@ RANDOM = Drill(
     derive=_derive_random,
     count=_count_random,
     slips=(
-        Slip(
-            key="seen-or-not",
-            wrong=lambda p: p.turns * p.turn_tokens * (1 - 1 / p.copies) ** p.turns,
-            story="You asked whether the copy ever saw this conversation. It matters how much of it was there then.",
-        ),
-        Slip(
-            key="its-own-turns",
-            wrong=lambda p: p.turns * p.turn_tokens * (1 - 1 / p.copies),
-            story="You let a copy know only its own turns. With each it read the whole conversation up to there.",
-        ),
-        Slip(
-            key="cached",
-            wrong=lambda p: _cached(p) * p.turn_tokens,
-            story="That is what the copy has already. How much is missing?",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: float(p.turns * p.turn_tokens),
-            story="You read everything again. Some turns went to this copy, on average.",
-        ),
-        Slip(
-            key="one-turn",
-            wrong=lambda p: p.turn_tokens * (1 - 1 / p.copies),
-            story="You read at most one turn again. The last visit may be several turns ago.",
-        ),
+        Slip("seen-or-not", lambda p: p.turns * p.turn_tokens * (1 - 1 / p.copies) ** p.turns)
+        | "You asked whether the copy ever saw this conversation. It matters how much of it was there then.",
+        Slip("its-own-turns", lambda p: p.turns * p.turn_tokens * (1 - 1 / p.copies))
+        | "You let a copy know only its own turns. With each it read the whole conversation up to there.",
+        Slip("cached", lambda p: _cached(p) * p.turn_tokens)
+        | "That is what the copy has already. How much is missing?",
+        Slip("everything", lambda p: float(p.turns * p.turn_tokens))
+        | "You read everything again. Some turns went to this copy, on average.",
+        Slip("one-turn", lambda p: p.turn_tokens * (1 - 1 / p.copies))
+        | "You read at most one turn again. The last visit may be several turns ago.",
     ),
 )
 
@@ -109,15 +90,6 @@ def _draw_queue(rng: random.Random) -> Draw:
 
 def _cached_tokens(p: Draw) -> int:
     return int(p.prompt * p.percent // 100)
-
-
-def _derive_queue(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(prefix_routes.queue_to_leave(cached_tokens=_cached_tokens(p), waiting_tokens=p.waiting)),
-        formula="floor(cached tokens / tokens of a waiting request) + 1",
-        substitution=f"floor({p.prompt} × {p.percent} / 100 / {p.waiting}) + 1",
-        source=SOURCE_ROUTES,
-    )
 
 
 def _count_queue(p: Draw) -> float:
@@ -144,29 +116,22 @@ QUEUE = Drill(
         " this prompt. Both read prompts one after the other, at the same rate. From how many waiting requests on"
         " does the idle copy give the first token sooner?"
     ),
-    derive=_derive_queue,
+    derive=lambda p: Derivation(
+        value=float(prefix_routes.queue_to_leave(cached_tokens=_cached_tokens(p), waiting_tokens=p.waiting)),
+        formula="floor(cached tokens / tokens of a waiting request) + 1",
+        substitution=f"floor({p.prompt} × {p.percent} / 100 / {p.waiting}) + 1",
+        source=SOURCE_ROUTES,
+    ),
     count=_count_queue,
     slips=(
-        Slip(
-            key="whole-prompt",
-            wrong=lambda p: float(p.prompt // p.waiting + 1),
-            story="You compared the queue with the whole prompt. The copy that knows it still reads the rest.",
-        ),
-        Slip(
-            key="the-rest",
-            wrong=lambda p: float((p.prompt - _cached_tokens(p)) // p.waiting + 1),
-            story="You compared the queue with what is not cached. Both copies read that.",
-        ),
-        Slip(
-            key="any-queue",
-            wrong=lambda p: 1.0,
-            story="You left at the first request that waits. The prefix is worth more than that.",
-        ),
-        Slip(
-            key="tokens",
-            wrong=lambda p: float(_cached_tokens(p)),
-            story="That is how many tokens may wait. How many requests are they?",
-        ),
+        Slip("whole-prompt", lambda p: float(p.prompt // p.waiting + 1))
+        | "You compared the queue with the whole prompt. The copy that knows it still reads the rest.",
+        Slip("the-rest", lambda p: float((p.prompt - _cached_tokens(p)) // p.waiting + 1))
+        | "You compared the queue with what is not cached. Both copies read that.",
+        Slip("any-queue", lambda p: 1.0)
+        | "You left at the first request that waits. The prefix is worth more than that.",
+        Slip("tokens", lambda p: float(_cached_tokens(p)))
+        | "That is how many tokens may wait. How many requests are they?",
     ),
 )
 
@@ -195,17 +160,6 @@ def _served(p: Draw, answer: float) -> float:
     return pool_ratio.split_capacity(pool_ratio.PoolNodes(prefill=p.readers, decode=p.writers), needed=one)
 
 
-def _derive_pools(p: Draw) -> Derivation:
-    return Derivation(
-        value=_served(p, p.answer * p.longer),
-        formula="min(readers × rate / prompt, writers × rate / (answer × factor))",
-        substitution=(
-            f"min({p.readers} × {p.read_rate} / {p.prompt}, {p.writers} × {p.write_rate} / ({p.answer} × {p.longer}))"
-        ),
-        source=SOURCE_POOLS,
-    )
-
-
 def _count_pools(p: Draw) -> float:
     """Between none and many requests per second: halved until one pool has no GPU left."""
 
@@ -231,29 +185,26 @@ POOLS = Drill(
         f" new model began to reason and made them {p.longer:g} times as long. How many requests per second do the"
         " pools serve now at most?"
     ),
-    derive=_derive_pools,
+    derive=lambda p: Derivation(
+        value=_served(p, p.answer * p.longer),
+        formula="min(readers × rate / prompt, writers × rate / (answer × factor))",
+        substitution=(
+            f"min({p.readers} × {p.read_rate} / {p.prompt}, {p.writers} × {p.write_rate} / ({p.answer} × {p.longer}))"
+        ),
+        source=SOURCE_POOLS,
+    ),
     count=_count_pools,
     slips=(
+        Slip("readers", lambda p: _held(p, p.answer * p.longer)[0])
+        | "That is what the readers could take. The other pool runs out first.",
+        Slip("before", lambda p: _held(p, p.answer)[1])
+        | "That is what the decoding pool served before. Its answers are longer now.",
+        Slip("added", lambda p: sum(_held(p, p.answer * p.longer)))
+        | "You added the pools. Every request needs both of them.",
         Slip(
-            key="readers",
-            wrong=lambda p: _held(p, p.answer * p.longer)[0],
-            story="That is what the readers could take. The other pool runs out first.",
-        ),
-        Slip(
-            key="before",
-            wrong=lambda p: _held(p, p.answer)[1],
-            story="That is what the decoding pool served before. Its answers are longer now.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: sum(_held(p, p.answer * p.longer)),
-            story="You added the pools. Every request needs both of them.",
-        ),
-        Slip(
-            key="pooled",
-            wrong=lambda p: (p.readers * p.read_rate + p.writers * p.write_rate) / (p.prompt + p.answer * p.longer),
-            story="You took both pools as one. GPUs that read do not decode here.",
-        ),
+            "pooled", lambda p: (p.readers * p.read_rate + p.writers * p.write_rate) / (p.prompt + p.answer * p.longer)
+        )
+        | "You took both pools as one. GPUs that read do not decode here.",
     ),
 )
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.drills.engine.searches import holds_up_to
 from threeloops.product_loop.operating import canaries, scaling_out
 from threeloops.units import GB, minute, thousand
@@ -25,24 +25,9 @@ def _draw_cold(rng: random.Random) -> Draw:
     )
 
 
-def _small_cold(rng: random.Random) -> Draw:
-    p = _draw_cold(rng)
-    p.weights_gb, p.starting = rng.randrange(3, 9), rng.randrange(2, 5)
-    return p
-
-
 def _cold(p: Draw, *, starting: int, other_s: float, bits: float = 8) -> float:
     return scaling_out.cold_start_s(
         weights_bytes=p.weights_gb * GB, store_bytes_per_s=p.gbit_per_s * GB / bits, starting=starting, other_s=other_s
-    )
-
-
-def _derive_cold(p: Draw) -> Derivation:
-    return Derivation(
-        value=_cold(p, starting=p.starting, other_s=p.other_s),
-        formula="everything else + copies × bytes of weights / (bits per second of the store / 8)",
-        substitution=f"{p.other_s} + {p.starting} × {p.weights_gb}e9 / ({p.gbit_per_s}e9 / 8)",
-        source=SOURCE_COPIES,
     )
 
 
@@ -62,35 +47,28 @@ COLD = Drill(
     unit="s",
     target_s=90,
     draw=_draw_cold,
-    small=_small_cold,
+    small=lambda rng: changed(_draw_cold(rng), weights_gb=rng.randrange(3, 9), starting=rng.randrange(2, 5)),
     prompt=lambda p: (
         f"A peak comes, and {p.starting} more copies of a model are ordered at once. Each reads {p.weights_gb} GB of"
         f" weights from one store, whose link of {p.gbit_per_s} Gbit/s they share evenly and fill. Machine, container,"
         f" compiling and graphs take {p.other_s} s more, for all copies side by side. After how long do they answer?"
     ),
-    derive=_derive_cold,
+    derive=lambda p: Derivation(
+        value=_cold(p, starting=p.starting, other_s=p.other_s),
+        formula="everything else + copies × bytes of weights / (bits per second of the store / 8)",
+        substitution=f"{p.other_s} + {p.starting} × {p.weights_gb}e9 / ({p.gbit_per_s}e9 / 8)",
+        source=SOURCE_COPIES,
+    ),
     count=_count_cold,
     slips=(
-        Slip(
-            key="link-not-shared",
-            wrong=lambda p: _cold(p, starting=1, other_s=p.other_s),
-            story="You gave every copy the whole link. They read at the same time, from one store.",
-        ),
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: _cold(p, starting=p.starting, other_s=p.other_s, bits=1),
-            story="You took the link's bits for bytes.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _cold(p, starting=p.starting, other_s=0),
-            story="You read the weights alone. A copy that has them does not answer yet.",
-        ),
-        Slip(
-            key="one-after-the-other",
-            wrong=lambda p: p.starting * _cold(p, starting=1, other_s=p.other_s),
-            story="You let one copy start after the other. Only the link makes them wait for each other.",
-        ),
+        Slip("link-not-shared", lambda p: _cold(p, starting=1, other_s=p.other_s))
+        | "You gave every copy the whole link. They read at the same time, from one store.",
+        Slip("bits-as-bytes", lambda p: _cold(p, starting=p.starting, other_s=p.other_s, bits=1))
+        | "You took the link's bits for bytes.",
+        Slip("weights-only", lambda p: _cold(p, starting=p.starting, other_s=0))
+        | "You read the weights alone. A copy that has them does not answer yet.",
+        Slip("one-after-the-other", lambda p: p.starting * _cold(p, starting=1, other_s=p.other_s))
+        | "You let one copy start after the other. Only the link makes them wait for each other.",
     ),
 )
 
@@ -108,22 +86,6 @@ def _draw_order(rng: random.Random) -> Draw:
 
 def _order(p: Draw, *, cold_s: float, growth: float, copies: int) -> float:
     return float(copies * p.each_per_s - growth / minute * cold_s)
-
-
-def _derive_order(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling_out.load_to_order_at(
-            capacity_per_s=p.copies * p.each_per_s,
-            growth_per_s2=p.growth_per_minute / minute,
-            cold_start_s=p.cold_s,
-        )
-        / (p.copies * p.each_per_s),
-        formula="(copies × requests/s of each − growth per minute / 60 × cold start) / (copies × requests/s)",
-        substitution=(
-            f"({p.copies} × {p.each_per_s} − {p.growth_per_minute} / 60 × {p.cold_s}) / ({p.copies} × {p.each_per_s})"
-        ),
-        source=SOURCE_COPIES,
-    )
 
 
 def _count_order(p: Draw) -> float:
@@ -151,34 +113,40 @@ ORDER = Drill(
         f" {p.cold_s} s. At which load, as a share of what these copies can serve, must the autoscaler order, so"
         " that none is overloaded until the next copy answers?"
     ),
-    derive=_derive_order,
+    derive=lambda p: Derivation(
+        value=scaling_out.load_to_order_at(
+            capacity_per_s=p.copies * p.each_per_s,
+            growth_per_s2=p.growth_per_minute / minute,
+            cold_start_s=p.cold_s,
+        )
+        / (p.copies * p.each_per_s),
+        formula="(copies × requests/s of each − growth per minute / 60 × cold start) / (copies × requests/s)",
+        substitution=(
+            f"({p.copies} × {p.each_per_s} − {p.growth_per_minute} / 60 × {p.cold_s}) / ({p.copies} × {p.each_per_s})"
+        ),
+        source=SOURCE_COPIES,
+    ),
     count=_count_order,
     slips=(
+        Slip("growth-per-second", lambda p: p.growth_per_minute * p.cold_s / minute / (p.copies * p.each_per_s))
+        | "That is what comes in the meantime. How much room must there be, and so how much load?",
+        Slip("one-copy", lambda p: abs(1 - p.growth_per_minute / minute * p.cold_s / p.each_per_s))
+        | "You compared the growth with one copy. All of them take it.",
         Slip(
-            key="growth-per-second",
-            wrong=lambda p: p.growth_per_minute * p.cold_s / minute / (p.copies * p.each_per_s),
-            story="That is what comes in the meantime. How much room must there be, and so how much load?",
-        ),
-        Slip(
-            key="one-copy",
-            wrong=lambda p: abs(1 - p.growth_per_minute / minute * p.cold_s / p.each_per_s),
-            story="You compared the growth with one copy. All of them take it.",
-        ),
-        Slip(
-            key="next-copy-counted",
-            wrong=lambda p: (
+            "next-copy-counted",
+            lambda p: (
                 _order(p, cold_s=p.cold_s, growth=p.growth_per_minute, copies=p.copies + 1)
                 / ((p.copies + 1) * p.each_per_s)
             ),
-            story="You counted the copy that is ordered. It does not answer until it has started.",
-        ),
+        )
+        | "You counted the copy that is ordered. It does not answer until it has started.",
         Slip(
-            key="half-the-growth",
-            wrong=lambda p: (
+            "half-the-growth",
+            lambda p: (
                 _order(p, cold_s=p.cold_s / 2, growth=p.growth_per_minute, copies=p.copies) / (p.copies * p.each_per_s)
             ),
-            story="You took the growth in the middle of the start. The load is highest at its end.",
-        ),
+        )
+        | "You took the growth in the middle of the start. The load is highest at its end.",
     ),
 )
 
@@ -196,17 +164,6 @@ def _draw_canary(rng: random.Random) -> Draw:
 
 def _requests(p: Draw) -> float:
     return canaries.canary_requests(fault_share=p.per_thousand / thousand, chance=p.chance / 100.0)
-
-
-def _derive_canary(p: Draw) -> Derivation:
-    return Derivation(
-        value=_requests(p) / (p.rate * p.percent / 100.0),
-        formula="log2(1 − chance) / log2(1 − share of faults) / (rate × share of the canary)",
-        substitution=(
-            f"log2(1 − {p.chance} / 100) / log2(1 − {p.per_thousand} / 1000) / ({p.rate} × {p.percent} / 100)"
-        ),
-        source=SOURCE_CHANCE,
-    )
 
 
 def _count_canary(p: Draw) -> float:
@@ -229,31 +186,31 @@ CANARY = Drill(
         f" If the new version breaks {p.per_thousand} requests in 1,000, each independently, how long must it run"
         f" until at least one broken request has been seen with a probability of {p.chance} %?"
     ),
-    derive=_derive_canary,
+    derive=lambda p: Derivation(
+        value=_requests(p) / (p.rate * p.percent / 100.0),
+        formula="log2(1 − chance) / log2(1 − share of faults) / (rate × share of the canary)",
+        substitution=(
+            f"log2(1 − {p.chance} / 100) / log2(1 − {p.per_thousand} / 1000) / ({p.rate} × {p.percent} / 100)"
+        ),
+        source=SOURCE_CHANCE,
+    ),
     count=_count_canary,
     slips=(
+        Slip("first-expected", lambda p: thousand / p.per_thousand / (p.rate * p.percent / 100.0))
+        | "You waited for one broken request on average. In a third of all cases none has come by then.",
+        Slip("all-requests", lambda p: _requests(p) / p.rate)
+        | "You sent every request to the new version. It gets a share of them.",
         Slip(
-            key="first-expected",
-            wrong=lambda p: thousand / p.per_thousand / (p.rate * p.percent / 100.0),
-            story="You waited for one broken request on average. In a third of all cases none has come by then.",
-        ),
+            "chance-over-share", lambda p: p.chance / 100.0 / (p.per_thousand / thousand) / (p.rate * p.percent / 100.0)
+        )
+        | "You added up the chances of single requests. Chances of at least once do not add.",
         Slip(
-            key="all-requests",
-            wrong=lambda p: _requests(p) / p.rate,
-            story="You sent every request to the new version. It gets a share of them.",
-        ),
-        Slip(
-            key="chance-over-share",
-            wrong=lambda p: p.chance / 100.0 / (p.per_thousand / thousand) / (p.rate * p.percent / 100.0),
-            story="You added up the chances of single requests. Chances of at least once do not add.",
-        ),
-        Slip(
-            key="chance-of-none",
-            wrong=lambda p: (
+            "chance-of-none",
+            lambda p: (
                 math.log(p.chance / 100.0) / math.log(1 - p.per_thousand / thousand) / (p.rate * p.percent / 100.0)
             ),
-            story="You asked when no fault has been seen with that probability.",
-        ),
+        )
+        | "You asked when no fault has been seen with that probability.",
     ),
 )
 
@@ -278,17 +235,6 @@ def _hurt(p: Draw, *, share: float = 1.0, faulty: float = 1.0, back_s: float = -
         fault_share=p.faulty_percent / 100.0 if faulty == 1.0 else 1.0,
         noticed_s=p.windows * p.window_s,
         back_s=p.back_s if back_s < 0 else back_s,
-    )
-
-
-def _derive_hurt(p: Draw) -> Derivation:
-    return Derivation(
-        value=_hurt(p),
-        formula="rate × share of the canary × share of faults × (windows × length of a window + rollback)",
-        substitution=(
-            f"{p.rate} × {p.percent} / 100 × {p.faulty_percent} / 100 × ({p.windows} × {p.window_s} + {p.back_s})"
-        ),
-        source=SOURCE_COPIES,
     )
 
 
@@ -317,29 +263,24 @@ HURT = Drill(
         f" and rings after {p.windows} bad ones in a row; then it takes {p.back_s} s until all requests go to the old"
         " version again. How many requests are broken?"
     ),
-    derive=_derive_hurt,
+    derive=lambda p: Derivation(
+        value=_hurt(p),
+        formula="rate × share of the canary × share of faults × (windows × length of a window + rollback)",
+        substitution=(
+            f"{p.rate} × {p.percent} / 100 × {p.faulty_percent} / 100 × ({p.windows} × {p.window_s} + {p.back_s})"
+        ),
+        source=SOURCE_COPIES,
+    ),
     count=_count_hurt,
     slips=(
-        Slip(
-            key="all-requests",
-            wrong=lambda p: _hurt(p, share=0),
-            story="You gave the new version every request. A canary gets a share.",
-        ),
-        Slip(
-            key="all-broken",
-            wrong=lambda p: _hurt(p, faulty=0),
-            story="You broke everything that the canary got. It breaks a part.",
-        ),
-        Slip(
-            key="rollback-at-once",
-            wrong=lambda p: _hurt(p, back_s=0),
-            story="You stopped at the alarm. Requests still go there until they are sent elsewhere.",
-        ),
-        Slip(
-            key="one-window",
-            wrong=lambda p: _hurt(p) * (p.window_s + p.back_s) / (p.windows * p.window_s + p.back_s),
-            story="You rang after one bad window. It takes several in a row.",
-        ),
+        Slip("all-requests", lambda p: _hurt(p, share=0))
+        | "You gave the new version every request. A canary gets a share.",
+        Slip("all-broken", lambda p: _hurt(p, faulty=0))
+        | "You broke everything that the canary got. It breaks a part.",
+        Slip("rollback-at-once", lambda p: _hurt(p, back_s=0))
+        | "You stopped at the alarm. Requests still go there until they are sent elsewhere.",
+        Slip("one-window", lambda p: _hurt(p) * (p.window_s + p.back_s) / (p.windows * p.window_s + p.back_s))
+        | "You rang after one bad window. It takes several in a row.",
     ),
 )
 
