@@ -134,42 +134,19 @@ BILL = Drill(
     count=_count,
     prerequisites=("memory-model-states",),
     slips=(
-        Slip(key="states-only", wrong=_states, story="You left out what the layers keep for their backward pass."),
-        Slip(
-            key="no-master",
-            wrong=lambda p: 12 * p.parameters + _kept(p),
-            story="You left out one copy in 32 bits. The update works on a master copy and on two moments.",
-        ),
-        Slip(
-            key="scores-kept",
-            wrong=lambda p: _states(p) + _kept(p) * (1 + 5 * p.heads * p.sequence / p.hidden / 34),
-            story="You kept the rows of scores. The attention core is run again, so that they need not be kept.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: 2 * p.parameters + _kept(p),
-            story="You counted the weights. Training also holds gradients, a master copy and two moments.",
-        ),
-        Slip(
-            key="no-gradients",
-            wrong=lambda p: 14 * p.parameters + _kept(p),
-            story="You left the gradients out. They are there when the update begins.",
-        ),
+        Slip("states-only", _states) | "You left out what the layers keep for their backward pass.",
+        Slip("no-master", lambda p: 12 * p.parameters + _kept(p))
+        | "You left out one copy in 32 bits. The update works on a master copy and on two moments.",
+        Slip("scores-kept", lambda p: _states(p) + _kept(p) * (1 + 5 * p.heads * p.sequence / p.hidden / 34))
+        | "You kept the rows of scores. The attention core is run again, so that they need not be kept.",
+        Slip("weights-only", lambda p: 2 * p.parameters + _kept(p))
+        | "You counted the weights. Training also holds gradients, a master copy and two moments.",
+        Slip("no-gradients", lambda p: 14 * p.parameters + _kept(p))
+        | "You left the gradients out. They are there when the update begins.",
     ),
 )
 
 # --- sharded -------------------------------------------------------------------------------------
-
-
-def _draw_sharded(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(60, 140) * 100_000_000,
-        layers=rng.choice((30, 34, 36, 38, 42)),
-        hidden=rng.choice((4096, 4608, 5120, 5632)),
-        sequence=rng.randrange(1000, 2001, 100),
-        batch=rng.choice((3, 5, 6, 7)),
-        gpus=rng.choice((4, 5, 6)),
-    )
 
 
 def _balanced(p: Draw) -> bool:
@@ -185,7 +162,14 @@ SHARDED = Drill(
     capacity=True,
     target_s=150,
     wanted=_balanced,
-    draw=_draw_sharded,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(60, 140) * 100_000_000,
+        layers=rng.choice((30, 34, 36, 38, 42)),
+        hidden=rng.choice((4096, 4608, 5120, 5632)),
+        sequence=rng.randrange(1000, 2001, 100),
+        batch=rng.choice((3, 5, 6, 7)),
+        gpus=rng.choice((4, 5, 6)),
+    ),
     small=lambda rng: _small(rng, rng.choice((4, 5))),
     prompt=lambda p: (
         f"A model has {p.parameters:,} parameters in {p.layers} layers, {p.hidden:,} wide. {RECIPE} {p.gpus} GPUs"
@@ -202,27 +186,15 @@ SHARDED = Drill(
     count=_count,
     prerequisites=("coding-training-bill",),
     slips=(
-        Slip(
-            key="all-divided",
-            wrong=lambda p: _states(p) + _kept(p) / p.gpus,
-            story="You divided the activations, too. Each GPU has a batch of its own, and keeps all of it.",
-        ),
-        Slip(
-            key="nothing-divided",
-            wrong=lambda p: p.gpus * _states(p) + _kept(p),
-            story="You gave every GPU all of the states. Here they are dealt out.",
-        ),
-        Slip(
-            key="update-only",
-            wrong=lambda p: 4 * p.parameters + 12 * p.parameters / p.gpus + _kept(p),
-            story="You dealt out what the update needs, and left weights and gradients whole on every GPU.",
-        ),
-        Slip(key="states-only", wrong=_states, story="You left out what the layers keep for their backward pass."),
-        Slip(
-            key="no-master",
-            wrong=lambda p: 12 * p.parameters / p.gpus + _kept(p),
-            story="You left out one copy in 32 bits. The update works on a master copy and on two moments.",
-        ),
+        Slip("all-divided", lambda p: _states(p) + _kept(p) / p.gpus)
+        | "You divided the activations, too. Each GPU has a batch of its own, and keeps all of it.",
+        Slip("nothing-divided", lambda p: p.gpus * _states(p) + _kept(p))
+        | "You gave every GPU all of the states. Here they are dealt out.",
+        Slip("update-only", lambda p: 4 * p.parameters + 12 * p.parameters / p.gpus + _kept(p))
+        | "You dealt out what the update needs, and left weights and gradients whole on every GPU.",
+        Slip("states-only", _states) | "You left out what the layers keep for their backward pass.",
+        Slip("no-master", lambda p: 12 * p.parameters / p.gpus + _kept(p))
+        | "You left out one copy in 32 bits. The update works on a master copy and on two moments.",
     ),
     function=AsFunction(
         takes=("parameters", "layers", "hidden", "sequence", "batch", "gpus"),

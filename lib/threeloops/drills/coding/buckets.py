@@ -87,54 +87,23 @@ WHOLE = Drill(
     count=lambda p: _counted_s(ranks=p.ranks, elements=p.parameters, alpha_s=0, rate=p.rate),
     prerequisites=("ring-time",),
     slips=(
-        Slip(
-            key="half",
-            wrong=lambda p: (p.ranks - 1) / p.ranks * _size(p) / p.rate,
-            story=(
-                "Half of it: you went around the ring once, or took both directions of the link for one, or one byte"
-                " for a gradient."
-            ),
-        ),
-        Slip(
-            key="sent-once",
-            wrong=lambda p: _size(p) / p.rate,
-            story="You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: 2 * _size(p) / p.rate,
-            story="That is what a very large ring takes. In a small one each rank keeps a piece: count the steps.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: 16 * (p.ranks - 1) / p.ranks * _size(p) / p.rate,
-            story="You took bytes per second for bits per second.",
-        ),
-        Slip(
-            key="whole-vector-each-step",
-            wrong=lambda p: 2 * (p.ranks - 1) * _size(p) / p.rate,
-            story="You passed the whole vector on in every step. The ring cuts it into pieces, one per rank.",
-        ),
-        Slip(
-            key="one-piece",
-            wrong=lambda p: 2 * _size(p) / p.ranks / p.rate,
-            story="You sent one piece there and back. A rank passes a piece on in every step.",
-        ),
+        Slip("half", lambda p: (p.ranks - 1) / p.ranks * _size(p) / p.rate)
+        | "Half of it: you went around the ring once, or took both directions of the link for one, or one byte"
+        " for a gradient.",
+        Slip("sent-once", lambda p: _size(p) / p.rate)
+        | "You sent each gradient once. A sum that every rank needs takes more than one transfer of it.",
+        Slip("many-ranks-limit", lambda p: 2 * _size(p) / p.rate)
+        | "That is what a very large ring takes. In a small one each rank keeps a piece: count the steps.",
+        Slip("bits", lambda p: 16 * (p.ranks - 1) / p.ranks * _size(p) / p.rate)
+        | "You took bytes per second for bits per second.",
+        Slip("whole-vector-each-step", lambda p: 2 * (p.ranks - 1) * _size(p) / p.rate)
+        | "You passed the whole vector on in every step. The ring cuts it into pieces, one per rank.",
+        Slip("one-piece", lambda p: 2 * _size(p) / p.ranks / p.rate)
+        | "You sent one piece there and back. A rank passes a piece on in every step.",
     ),
 )
 
 # --- in buckets ----------------------------------------------------------------------------------
-
-
-def _draw_buckets(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(60, 99) * 100_000_000,
-        bytes_per_gradient=2,
-        ranks=rng.choice((48, 56, 72, 96)),
-        bucket_bytes=rng.choice((25, 30, 40)) * round(MB),
-        alpha=rng.choice((4, 5, 6, 8)) * us,
-        rate=rng.choice((40, 50, 100)) * GB,
-    )
 
 
 def _both_count(p: Draw) -> bool:
@@ -193,7 +162,14 @@ BUCKETED = Drill(
     unit="s",
     target_s=150,
     wanted=_both_count,
-    draw=_draw_buckets,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(60, 99) * 100_000_000,
+        bytes_per_gradient=2,
+        ranks=rng.choice((48, 56, 72, 96)),
+        bucket_bytes=rng.choice((25, 30, 40)) * round(MB),
+        alpha=rng.choice((4, 5, 6, 8)) * us,
+        rate=rng.choice((40, 50, 100)) * GB,
+    ),
     small=_small_buckets,
     prompt=lambda p: (
         f"{p.ranks} GPUs add up the gradients of {billions(p.parameters)} parameters, {p.bytes_per_gradient} bytes"
@@ -213,31 +189,15 @@ BUCKETED = Drill(
     count=_count_buckets,
     prerequisites=("ring-small-message",),
     slips=(
-        Slip(
-            key="no-latency",
-            wrong=_bytes_s,
-            story="You left the latency out, or paid it once a bucket. It is due in every step of every bucket's ring.",
-        ),
-        Slip(
-            key="one-trip",
-            wrong=lambda p: _bucketed_s(p) / 2,
-            story="You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
-        ),
-        Slip(
-            key="latency-only",
-            wrong=_latency_s,
-            story="You left the bytes out.",
-        ),
-        Slip(
-            key="whole-bucket-each-step",
-            wrong=lambda p: _latency_s(p) + p.ranks * _bytes_s(p),
-            story="You passed the whole bucket on in every step. The ring cuts it into pieces, one per rank.",
-        ),
-        Slip(
-            key="latency-of-one-trip",
-            wrong=lambda p: _latency_s(p) / 2 + _bytes_s(p),
-            story="You counted the bytes of both trips around the ring, but the latency of one.",
-        ),
+        Slip("no-latency", _bytes_s)
+        | "You left the latency out, or paid it once a bucket. It is due in every step of every bucket's ring.",
+        Slip("one-trip", lambda p: _bucketed_s(p) / 2)
+        | "You went around the ring once. Then every rank has a part of the sum, and no rank has all of it.",
+        Slip("latency-only", _latency_s) | "You left the bytes out.",
+        Slip("whole-bucket-each-step", lambda p: _latency_s(p) + p.ranks * _bytes_s(p))
+        | "You passed the whole bucket on in every step. The ring cuts it into pieces, one per rank.",
+        Slip("latency-of-one-trip", lambda p: _latency_s(p) / 2 + _bytes_s(p))
+        | "You counted the bytes of both trips around the ring, but the latency of one.",
     ),
     function=AsFunction(
         takes=("parameters", "bytes_per_gradient", "ranks", "bucket_bytes", "alpha", "rate"),

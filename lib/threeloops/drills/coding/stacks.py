@@ -72,34 +72,21 @@ FLIPPED = Drill(
     ),
     count=_count_flipped,
     slips=(
+        Slip("as-segments", lambda p: math.ceil(p.layers / p.every) * p.input_bytes)
+        | "That is what segments of k blocks would keep. Read the loop again: which blocks does it forget?",
+        Slip("inputs-forgotten", lambda p: (p.layers - math.ceil(p.layers / p.every)) * p.block_bytes)
+        | "You let the checkpointed blocks keep nothing. Without their inputs they could not be run again.",
         Slip(
-            key="as-segments",
-            wrong=lambda p: math.ceil(p.layers / p.every) * p.input_bytes,
-            story="That is what segments of k blocks would keep. Read the loop again: which blocks does it forget?",
-        ),
-        Slip(
-            key="inputs-forgotten",
-            wrong=lambda p: (p.layers - math.ceil(p.layers / p.every)) * p.block_bytes,
-            story="You let the checkpointed blocks keep nothing. Without their inputs they could not be run again.",
-        ),
-        Slip(
-            key="one-in-k-kept",
-            wrong=lambda p: (
+            "one-in-k-kept",
+            lambda p: (
                 math.ceil(p.layers / p.every) * p.block_bytes
                 + (p.layers - math.ceil(p.layers / p.every)) * p.input_bytes
             ),
-            story="You turned it round: this loop forgets one block in k, and keeps the others.",
-        ),
-        Slip(
-            key="all-forgotten",
-            wrong=lambda p: p.layers * p.input_bytes,
-            story="You checkpointed every block. This loop does that to one in k.",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: p.layers * p.block_bytes,
-            story="That is the stack without any checkpoint.",
-        ),
+        )
+        | "You turned it round: this loop forgets one block in k, and keeps the others.",
+        Slip("all-forgotten", lambda p: p.layers * p.input_bytes)
+        | "You checkpointed every block. This loop does that to one in k.",
+        Slip("everything", lambda p: p.layers * p.block_bytes) | "That is the stack without any checkpoint.",
     ),
 )
 
@@ -142,31 +129,15 @@ SEGMENTS = Drill(
         ).peak_bytes
     ),
     slips=(
-        Slip(
-            key="inputs-only",
-            wrong=_inputs,
-            story="That is what waits between the passes. While a segment is run again, more is there.",
-        ),
-        Slip(
-            key="segment-only",
-            wrong=lambda p: p.every * p.block_bytes,
-            story="You held one segment. The inputs of those that are still to come wait beside it.",
-        ),
-        Slip(
-            key="one-block-again",
-            wrong=lambda p: _inputs(p) + p.block_bytes - p.input_bytes,
-            story="You had one block back. A segment comes back as a whole.",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: p.layers * p.block_bytes,
-            story="That is the stack without any checkpoint.",
-        ),
-        Slip(
-            key="one-in-k",
-            wrong=_kept_by_flipped,
-            story="You forgot one block in k and kept the others. Here every segment keeps its input alone.",
-        ),
+        Slip("inputs-only", _inputs)
+        | "That is what waits between the passes. While a segment is run again, more is there.",
+        Slip("segment-only", lambda p: p.every * p.block_bytes)
+        | "You held one segment. The inputs of those that are still to come wait beside it.",
+        Slip("one-block-again", lambda p: _inputs(p) + p.block_bytes - p.input_bytes)
+        | "You had one block back. A segment comes back as a whole.",
+        Slip("everything", lambda p: p.layers * p.block_bytes) | "That is the stack without any checkpoint.",
+        Slip("one-in-k", _kept_by_flipped)
+        | "You forgot one block in k and kept the others. Here every segment keeps its input alone.",
     ),
     function=AsFunction(
         takes=("layers", "every", "block_bytes", "input_bytes"),
@@ -231,26 +202,14 @@ AGAIN = Drill(
     ),
     count=_count_again,
     slips=(
-        Slip(
-            key="last-too",
-            wrong=lambda p: 4 * p.layers * p.forward_flops,
-            story="You ran the last segment again, too. It has only just been run, so torch leaves it alone.",
-        ),
-        Slip(
-            key="never-again",
-            wrong=lambda p: 3 * p.layers * p.forward_flops,
-            story="That is a step without checkpoints: nothing is run again.",
-        ),
-        Slip(
-            key="last-alone",
-            wrong=lambda p: (3 * p.layers + _last(p)) * p.forward_flops,
-            story="You ran the last segment again and spared the others. It is the other way round.",
-        ),
-        Slip(
-            key="backward-once",
-            wrong=lambda p: (3 * p.layers - _last(p)) * p.forward_flops,
-            story="You let the backward pass cost what the forward pass costs. It is twice that.",
-        ),
+        Slip("last-too", lambda p: 4 * p.layers * p.forward_flops)
+        | "You ran the last segment again, too. It has only just been run, so torch leaves it alone.",
+        Slip("never-again", lambda p: 3 * p.layers * p.forward_flops)
+        | "That is a step without checkpoints: nothing is run again.",
+        Slip("last-alone", lambda p: (3 * p.layers + _last(p)) * p.forward_flops)
+        | "You ran the last segment again and spared the others. It is the other way round.",
+        Slip("backward-once", lambda p: (3 * p.layers - _last(p)) * p.forward_flops)
+        | "You let the backward pass cost what the forward pass costs. It is twice that.",
     ),
     function=AsFunction(
         takes=("layers", "every", "forward_flops"),

@@ -50,17 +50,6 @@ def _draw_saved(rng: random.Random) -> Draw:
     )
 
 
-def _small_saved(rng: random.Random) -> Draw:
-    return drawn(
-        windowed=7,
-        full=2,
-        window=4,
-        kv_heads=2,
-        head_dim=3,
-        tokens=rng.choice((19, 26)),
-    )
-
-
 def _saved(p: Draw) -> float:
     layers = p.full + p.windowed
     return float(layers * p.tokens * _slot(p) / _cache(p))
@@ -80,7 +69,14 @@ SAVED = Drill(
     unit="",
     target_s=90,
     draw=_draw_saved,
-    small=_small_saved,
+    small=lambda rng: drawn(
+        windowed=7,
+        full=2,
+        window=4,
+        kv_heads=2,
+        head_dim=3,
+        tokens=rng.choice((19, 26)),
+    ),
     prompt=lambda p: (
         f"Of the layers of Gemma 3 27B, {p.windowed} read only the last {p.window:,} tokens and {p.full}"
         f" read the whole context, {p.tokens:,} tokens by now. How many times as much cache would a decode step read"
@@ -95,64 +91,24 @@ SAVED = Drill(
     count=_count_saved,
     prerequisites=("kv-sliding-window",),
     slips=(
-        Slip(
-            key="layers-only",
-            wrong=lambda p: (p.full + p.windowed) / p.full,
-            story="You let the windowed layers read nothing. Each of them reads its window.",
-        ),
-        Slip(
-            key="tokens-only",
-            wrong=lambda p: p.tokens / p.window,
-            story="That is what one windowed layer saves. Some layers have no window, and soon they are most of it.",
-        ),
-        Slip(
-            key="swapped",
-            wrong=lambda p: (p.full + p.windowed) * p.tokens / (p.windowed * p.tokens + p.full * p.window),
-            story="You gave the window to the wrong layers.",
-        ),
-        Slip(
-            key="share",
-            wrong=lambda p: 1 / _saved(p),
-            story="That is the share that is still read. The question asks for its inverse.",
-        ),
+        Slip("layers-only", lambda p: (p.full + p.windowed) / p.full)
+        | "You let the windowed layers read nothing. Each of them reads its window.",
+        Slip("tokens-only", lambda p: p.tokens / p.window)
+        | "That is what one windowed layer saves. Some layers have no window, and soon they are most of it.",
+        Slip("swapped", lambda p: (p.full + p.windowed) * p.tokens / (p.windowed * p.tokens + p.full * p.window))
+        | "You gave the window to the wrong layers.",
+        Slip("share", lambda p: 1 / _saved(p))
+        | "That is the share that is still read. The question asks for its inverse.",
     ),
 )
 
 # --- the step ------------------------------------------------------------------------------------
 
 
-def _draw_step(rng: random.Random) -> Draw:
-    return drawn(
-        weights=rng.randrange(12, 40) * GB,
-        batch=rng.choice((5, 6)),
-        windowed=rng.choice((35, 40, 44)),
-        full=rng.choice((7, 8, 9)),
-        window=rng.choice((2048, 4096)),
-        kv_heads=rng.choice((12, 16)),
-        head_dim=rng.choice((96, 112, 128)),
-        tokens=rng.randrange(20_000, 60_100, 100),
-        bandwidth=rng.choice((2.0, 3.35, 4.8)) * TB,
-    )
-
-
 def _unlike(p: Draw) -> bool:
     """The caches weigh clearly less than the weights, or clearly more."""
     caches = p.batch * _cache(p) / p.weights
     return bool(0.55 < caches < 0.8 or 1.35 < caches < 1.6)
-
-
-def _small_step(rng: random.Random) -> Draw:
-    return drawn(
-        weights=rng.choice((400, 700)),
-        batch=3,
-        windowed=5,
-        full=2,
-        window=4,
-        kv_heads=2,
-        head_dim=3,
-        tokens=rng.choice((9, 13)),
-        bandwidth=90.0,
-    )
 
 
 def _read(p: Draw, cache: float) -> float:
@@ -172,8 +128,28 @@ STEP = Drill(
     unit="s",
     target_s=150,
     wanted=_unlike,
-    draw=_draw_step,
-    small=_small_step,
+    draw=lambda rng: drawn(
+        weights=rng.randrange(12, 40) * GB,
+        batch=rng.choice((5, 6)),
+        windowed=rng.choice((35, 40, 44)),
+        full=rng.choice((7, 8, 9)),
+        window=rng.choice((2048, 4096)),
+        kv_heads=rng.choice((12, 16)),
+        head_dim=rng.choice((96, 112, 128)),
+        tokens=rng.randrange(20_000, 60_100, 100),
+        bandwidth=rng.choice((2.0, 3.35, 4.8)) * TB,
+    ),
+    small=lambda rng: drawn(
+        weights=rng.choice((400, 700)),
+        batch=3,
+        windowed=5,
+        full=2,
+        window=4,
+        kv_heads=2,
+        head_dim=3,
+        tokens=rng.choice((9, 13)),
+        bandwidth=90.0,
+    ),
     prompt=lambda p: (
         f"A decode step of {p.batch} requests reads {fmt_bytes(p.weights, base=10)} of weights once, and of each"
         f" request the cache: {p.windowed} layers read the last {p.window:,} tokens, {p.full} read the"
@@ -193,31 +169,15 @@ STEP = Drill(
     count=_count_step,
     prerequisites=("kv-sliding-window", "serving-decode-step"),
     slips=(
-        Slip(
-            key="no-weights",
-            wrong=lambda p: p.batch * _cache(p) / p.bandwidth,
-            story="You left the weights out. Every step reads them once.",
-        ),
-        Slip(
-            key="no-caches",
-            wrong=lambda p: _read(p, 0),
-            story="You left the caches out. Every request's is read, too.",
-        ),
-        Slip(
-            key="no-window",
-            wrong=lambda p: _read(p, (p.full + p.windowed) * p.tokens * _slot(p)),
-            story="You let every layer read the whole context.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _read(p, _cache(p) / 2),
-            story="You read the keys or the values. A step reads both.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _read(p, _cache(p)) - (p.batch - 1) * _cache(p) / p.bandwidth,
-            story="You read one request's cache. Each request of the batch has its own.",
-        ),
+        Slip("no-weights", lambda p: p.batch * _cache(p) / p.bandwidth)
+        | "You left the weights out. Every step reads them once.",
+        Slip("no-caches", lambda p: _read(p, 0)) | "You left the caches out. Every request's is read, too.",
+        Slip("no-window", lambda p: _read(p, (p.full + p.windowed) * p.tokens * _slot(p)))
+        | "You let every layer read the whole context.",
+        Slip("keys-or-values", lambda p: _read(p, _cache(p) / 2))
+        | "You read the keys or the values. A step reads both.",
+        Slip("one-request", lambda p: _read(p, _cache(p)) - (p.batch - 1) * _cache(p) / p.bandwidth)
+        | "You read one request's cache. Each request of the batch has its own.",
     ),
     function=AsFunction(
         takes=(
