@@ -73,26 +73,14 @@ ZERO_POINT = Drill(
     derive=_derive_zero,
     count=_count_zero,
     slips=(
-        Slip(
-            key="from-above",
-            wrong=lambda p: p.highest / (p.highest - p.lowest) * _last(p),
-            story="You counted down from the highest value. Codes begin at the lowest.",
-        ),
-        Slip(
-            key="middle",
-            wrong=lambda p: 2.0 ** (p.bits - 1),
-            story="You put zero in the middle of the codes. This range has more above zero than below.",
-        ),
-        Slip(
-            key="range-above",
-            wrong=lambda p: -p.lowest / p.highest * _last(p),
-            story="You spread the codes over the part above zero. They reach from the lowest to the highest value.",
-        ),
-        Slip(
-            key="signed-codes",
-            wrong=lambda p: -p.lowest / (p.highest - p.lowest) * (2 ** (p.bits - 1) - 1),
-            story="You used half of the codes, as a symmetric grid has them on each side.",
-        ),
+        Slip("from-above", lambda p: p.highest / (p.highest - p.lowest) * _last(p))
+        | "You counted down from the highest value. Codes begin at the lowest.",
+        Slip("middle", lambda p: 2.0 ** (p.bits - 1))
+        | "You put zero in the middle of the codes. This range has more above zero than below.",
+        Slip("range-above", lambda p: -p.lowest / p.highest * _last(p))
+        | "You spread the codes over the part above zero. They reach from the lowest to the highest value.",
+        Slip("signed-codes", lambda p: -p.lowest / (p.highest - p.lowest) * (2 ** (p.bits - 1) - 1))
+        | "You used half of the codes, as a symmetric grid has them on each side.",
     ),
     function=AsFunction(
         takes=("lowest", "highest", "bits"),
@@ -142,22 +130,13 @@ MEAN_ERROR = Drill(
     ),
     count=_count_row,
     slips=(
-        Slip(
-            key="root-mean-square",
-            wrong=lambda p: _symmetric_step(p) / 12**0.5,
-            story="That is the root mean square. The mean size is asked for, which weighs large errors less.",
-        ),
-        Slip(
-            key="largest-error",
-            wrong=lambda p: _symmetric_step(p) / 2,
-            story="That is the largest error. Most weights lie nearer to a grid point.",
-        ),
-        Slip(
-            key="all-codes-above",
-            wrong=lambda p: p.largest / (2**p.bits - 1) / 4,
-            story="You gave all codes to one side of zero. Half of them are for negative weights.",
-        ),
-        Slip(key="step", wrong=_symmetric_step, story="That is the distance between two grid points."),
+        Slip("root-mean-square", lambda p: _symmetric_step(p) / 12**0.5)
+        | "That is the root mean square. The mean size is asked for, which weighs large errors less.",
+        Slip("largest-error", lambda p: _symmetric_step(p) / 2)
+        | "That is the largest error. Most weights lie nearer to a grid point.",
+        Slip("all-codes-above", lambda p: p.largest / (2**p.bits - 1) / 4)
+        | "You gave all codes to one side of zero. Half of them are for negative weights.",
+        Slip("step", _symmetric_step) | "That is the distance between two grid points.",
     ),
     function=AsFunction(takes=("bits", "largest"), limit={"bits": 2}, limit_case="two bits"),
 )
@@ -227,22 +206,13 @@ TWO_LEVELS = Drill(
     count=_count_levels,
     prerequisites=("compression-bits-per-weight",),
     slips=(
-        Slip(
-            key="no-block",
-            wrong=lambda p: _levels_bytes(p, scale_bits=0, min_bits=0),
-            story="You left out the scale and the minimum of the block. The small ones are multiples of them.",
-        ),
-        Slip(
-            key="no-minima",
-            wrong=lambda p: _levels_bytes(p, min_bits=0, sub_min_bits=0),
-            story="You stored no minima. Every scale here has one beside it.",
-        ),
-        Slip(
-            key="one-level",
-            wrong=lambda p: _levels_bytes(p, scale_bits=0, min_bits=0, sub_scale_bits=16, sub_min_bits=16),
-            story="You gave every sub-block 16-bit numbers of its own. Two levels are there to avoid that.",
-        ),
-        Slip(key="bare", wrong=lambda p: p.weights * p.bits / BITS_PER_BYTE, story="You counted the weights alone."),
+        Slip("no-block", lambda p: _levels_bytes(p, scale_bits=0, min_bits=0))
+        | "You left out the scale and the minimum of the block. The small ones are multiples of them.",
+        Slip("no-minima", lambda p: _levels_bytes(p, min_bits=0, sub_min_bits=0))
+        | "You stored no minima. Every scale here has one beside it.",
+        Slip("one-level", lambda p: _levels_bytes(p, scale_bits=0, min_bits=0, sub_scale_bits=16, sub_min_bits=16))
+        | "You gave every sub-block 16-bit numbers of its own. Two levels are there to avoid that.",
+        Slip("bare", lambda p: p.weights * p.bits / BITS_PER_BYTE) | "You counted the weights alone.",
     ),
 )
 
@@ -288,26 +258,14 @@ COMPENSATION = Drill(
         p.second + weight_pairs.best_move(p.rounded - p.exact, own=p.own, together=p.together, other=p.other)
     ),
     slips=(
-        Slip(
-            key="wrong-sign",
-            wrong=lambda p: 2 * p.second - _moved(p),
-            story="You moved the second weight with the error. It has to move against it.",
-        ),
-        Slip(
-            key="not-moved",
-            wrong=lambda p: p.second,
-            story="You left the second weight where it was. The inputs are correlated, so it can help.",
-        ),
-        Slip(
-            key="own-sum",
-            wrong=lambda p: p.second - (p.rounded - p.exact) * p.together / p.own,
-            story="You divided by the first input's sum of squares. What matters is how much the second one moves.",
-        ),
-        Slip(
-            key="whole-error",
-            wrong=lambda p: p.second - (p.rounded - p.exact),
-            story="You gave the second weight the whole error. The two inputs are not the same.",
-        ),
+        Slip("wrong-sign", lambda p: 2 * p.second - _moved(p))
+        | "You moved the second weight with the error. It has to move against it.",
+        Slip("not-moved", lambda p: p.second)
+        | "You left the second weight where it was. The inputs are correlated, so it can help.",
+        Slip("own-sum", lambda p: p.second - (p.rounded - p.exact) * p.together / p.own)
+        | "You divided by the first input's sum of squares. What matters is how much the second one moves.",
+        Slip("whole-error", lambda p: p.second - (p.rounded - p.exact))
+        | "You gave the second weight the whole error. The two inputs are not the same.",
     ),
     function=AsFunction(
         takes=("exact", "rounded", "second", "own", "together", "other"),
@@ -349,26 +307,12 @@ SMOOTHED = Drill(
     ),
     count=_count_smooth,
     slips=(
-        Slip(
-            key="factor",
-            wrong=lambda p: (p.inputs / p.column) ** 0.5,
-            story="That is the factor. The channel is divided by it.",
-        ),
-        Slip(
-            key="weights-forgotten",
-            wrong=lambda p: p.inputs**0.5,
-            story="You left the weights out of the factor. Small weights leave room to take more.",
-        ),
-        Slip(
-            key="no-root",
-            wrong=lambda p: p.inputs * p.column,
-            story="You moved nothing by half: α is an exponent of both.",
-        ),
-        Slip(
-            key="all-moved",
-            wrong=lambda p: p.column,
-            story="You divided by the whole ratio of the two. With α = 0.5 they meet in the middle.",
-        ),
+        Slip("factor", lambda p: (p.inputs / p.column) ** 0.5) | "That is the factor. The channel is divided by it.",
+        Slip("weights-forgotten", lambda p: p.inputs**0.5)
+        | "You left the weights out of the factor. Small weights leave room to take more.",
+        Slip("no-root", lambda p: p.inputs * p.column) | "You moved nothing by half: α is an exponent of both.",
+        Slip("all-moved", lambda p: p.column)
+        | "You divided by the whole ratio of the two. With α = 0.5 they meet in the middle.",
     ),
 )
 

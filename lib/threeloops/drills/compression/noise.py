@@ -45,23 +45,14 @@ ERROR = Drill(
     ),
     count=lambda p: narrow_weights.spread_noise_power(bits=p.bits, peak=p.peak) ** 0.5,
     slips=(
-        Slip(
-            key="largest",
-            wrong=lambda p: _step(p) / 2,
-            story="That is the largest error. Most weights lie nearer to the middle of their cell.",
-        ),
-        Slip(
-            key="average",
-            wrong=lambda p: _step(p) / 4,
-            story="That is the mean size of the error. The root mean square weighs large ones more.",
-        ),
-        Slip(
-            key="one-side",
-            wrong=lambda p: _step(p) / 2 / 12**0.5,
-            story="You cut up half of the range. It reaches from below zero to above.",
-        ),
-        Slip(key="power", wrong=lambda p: _step(p) ** 2 / 12, story="That is the mean square. Its root is asked for."),
-        Slip(key="cell", wrong=_step, story="That is the width of a cell."),
+        Slip("largest", lambda p: _step(p) / 2)
+        | "That is the largest error. Most weights lie nearer to the middle of their cell.",
+        Slip("average", lambda p: _step(p) / 4)
+        | "That is the mean size of the error. The root mean square weighs large ones more.",
+        Slip("one-side", lambda p: _step(p) / 2 / 12**0.5)
+        | "You cut up half of the range. It reaches from below zero to above.",
+        Slip("power", lambda p: _step(p) ** 2 / 12) | "That is the mean square. Its root is asked for.",
+        Slip("cell", _step) | "That is the width of a cell.",
     ),
 )
 
@@ -102,29 +93,15 @@ DECIBELS = Drill(
     count=_count_decibels,
     prerequisites=("compression-rounding-error",),
     slips=(
-        Slip(
-            key="of-a-sine",
-            wrong=lambda p: compression.sqnr_db(p.bits, crest=2**0.5),
-            story=(
-                "That is for a sine, whose peak is only 1.4 times its root mean square. These weights have a higher"
-                " peak."
-            ),
-        ),
-        Slip(
-            key="amplitudes",
-            wrong=lambda p: 2 * compression.sqnr_db(p.bits, crest=p.crest),
-            story="You took 20 log10 of a ratio of squares. It is 10 there, and 20 for amplitudes.",
-        ),
-        Slip(
-            key="one-bit-more",
-            wrong=lambda p: compression.sqnr_db(p.bits + 1, crest=p.crest),
-            story="You made the cells half as wide. The grid reaches below zero, too.",
-        ),
-        Slip(
-            key="natural-logarithm",
-            wrong=lambda p: compression.sqnr_db(p.bits, crest=p.crest) / 10 * math.log(10),
-            story="You took the natural logarithm. Decibels are ten times the decimal one.",
-        ),
+        Slip("of-a-sine", lambda p: compression.sqnr_db(p.bits, crest=2**0.5))
+        | "That is for a sine, whose peak is only 1.4 times its root mean square. These weights have a higher"
+        " peak.",
+        Slip("amplitudes", lambda p: 2 * compression.sqnr_db(p.bits, crest=p.crest))
+        | "You took 20 log10 of a ratio of squares. It is 10 there, and 20 for amplitudes.",
+        Slip("one-bit-more", lambda p: compression.sqnr_db(p.bits + 1, crest=p.crest))
+        | "You made the cells half as wide. The grid reaches below zero, too.",
+        Slip("natural-logarithm", lambda p: compression.sqnr_db(p.bits, crest=p.crest) / 10 * math.log(10))
+        | "You took the natural logarithm. Decibels are ten times the decimal one.",
     ),
 )
 
@@ -174,26 +151,14 @@ OUTLIER = Drill(
     count=_count_outlier,
     prerequisites=("compression-rounding-error",),
     slips=(
-        Slip(
-            key="ratio",
-            wrong=lambda p: p.largest / p.normal,
-            story="That is how many times as wide the cells become. A bit is worth a factor of two.",
-        ),
-        Slip(
-            key="decimal",
-            wrong=lambda p: math.log10(p.largest / p.normal),
-            story="You counted decimal digits. A bit is a factor of two.",
-        ),
-        Slip(
-            key="natural",
-            wrong=lambda p: math.log(p.largest / p.normal),
-            story="You took the natural logarithm. A bit is a factor of two.",
-        ),
-        Slip(
-            key="left-over",
-            wrong=lambda p: p.bits - math.log2(p.largest / p.normal),
-            story="Those are the bits that they keep. The question asks for what is lost.",
-        ),
+        Slip("ratio", lambda p: p.largest / p.normal)
+        | "That is how many times as wide the cells become. A bit is worth a factor of two.",
+        Slip("decimal", lambda p: math.log10(p.largest / p.normal))
+        | "You counted decimal digits. A bit is a factor of two.",
+        Slip("natural", lambda p: math.log(p.largest / p.normal))
+        | "You took the natural logarithm. A bit is a factor of two.",
+        Slip("left-over", lambda p: p.bits - math.log2(p.largest / p.normal))
+        | "Those are the bits that they keep. The question asks for what is lost.",
     ),
 )
 

@@ -23,10 +23,6 @@ def _draw_kept(rng: random.Random) -> Draw:
     return drawn(bits=bits, target=target / 100)
 
 
-def _small_kept(rng: random.Random) -> Draw:
-    return drawn(bits=rng.choice((4, 8)), target=rng.choice((0.5, 0.45)))
-
-
 def _count_kept(p: Draw) -> float:
     """Take weight after weight out of a tensor until its mask and what is left are as small as wanted."""
     places = 400
@@ -45,7 +41,7 @@ KEPT = Drill(
     unit="",
     target_s=90,
     draw=_draw_kept,
-    small=_small_kept,
+    small=lambda rng: drawn(bits=rng.choice((4, 8)), target=rng.choice((0.5, 0.45))),
     prompt=lambda p: (
         f"A tensor of {p.bits}-bit weights is pruned anywhere, and stored as a mask of one bit per place followed by"
         f" the weights that were kept. It shall take no more than {100 * p.target:g} % of what the full tensor took."
@@ -62,26 +58,14 @@ KEPT = Drill(
     ),
     count=_count_kept,
     slips=(
-        Slip(
-            key="no-mask",
-            wrong=lambda p: p.target,
-            story="You stored no mask. Without it a kernel cannot tell where the kept weights belong.",
-        ),
-        Slip(
-            key="pruned-share",
-            wrong=lambda p: 1 - p.target + 1 / p.bits,
-            story="That is the share that is left out. The question asks for what may stay.",
-        ),
-        Slip(
-            key="bit-per-kept",
-            wrong=lambda p: p.target * p.bits / (p.bits + 1),
-            story="You gave a mask bit to the kept weights only. A hole needs one, too.",
-        ),
-        Slip(
-            key="indices",
-            wrong=lambda p: p.target * p.bits / (p.bits + 16),
-            story="You stored a 16-bit place with every kept weight. Here a mask says where they stand.",
-        ),
+        Slip("no-mask", lambda p: p.target)
+        | "You stored no mask. Without it a kernel cannot tell where the kept weights belong.",
+        Slip("pruned-share", lambda p: 1 - p.target + 1 / p.bits)
+        | "That is the share that is left out. The question asks for what may stay.",
+        Slip("bit-per-kept", lambda p: p.target * p.bits / (p.bits + 1))
+        | "You gave a mask bit to the kept weights only. A hole needs one, too.",
+        Slip("indices", lambda p: p.target * p.bits / (p.bits + 16))
+        | "You stored a 16-bit place with every kept weight. Here a mask says where they stand.",
     ),
 )
 
@@ -91,10 +75,6 @@ KEPT = Drill(
 def _draw_rank(rng: random.Random) -> Draw:
     rows, columns = rng.choice(((4096, 11008), (4096, 14336), (5120, 13824), (3584, 9728), (5120, 17408)))
     return drawn(rows=rows, columns=columns, share=rng.randrange(30, 61, 2) / 100)
-
-
-def _small_rank(rng: random.Random) -> Draw:
-    return drawn(rows=rng.choice((30, 40)), columns=rng.choice((70, 90)), share=rng.choice((0.4, 0.5)))
 
 
 def _count_rank(p: Draw) -> float:
@@ -115,7 +95,7 @@ RANK = Drill(
     whole="down",
     target_s=90,
     draw=_draw_rank,
-    small=_small_rank,
+    small=lambda rng: drawn(rows=rng.choice((30, 40)), columns=rng.choice((70, 90)), share=rng.choice((0.4, 0.5))),
     prompt=lambda p: (
         f"A weight matrix of {p.rows:,} by {p.columns:,} is replaced by a product of two thin ones, which together may"
         f" have at most {100 * p.share:g} % of its parameters. What is the largest rank that this allows?"
@@ -128,26 +108,12 @@ RANK = Drill(
     ),
     count=_count_rank,
     slips=(
-        Slip(
-            key="shorter-side",
-            wrong=lambda p: p.share * p.rows,
-            story="You took a share of the full rank. Two factors take more than that share of the parameters.",
-        ),
-        Slip(
-            key="one-factor",
-            wrong=lambda p: p.share * p.columns,
-            story="You counted the parameters of one factor. There are two.",
-        ),
-        Slip(
-            key="break-even",
-            wrong=lambda p: p.rows * p.columns / (p.rows + p.columns),
-            story="There the factors have as many parameters as the matrix. They shall have fewer.",
-        ),
-        Slip(
-            key="half-side",
-            wrong=lambda p: p.share * p.rows / 2,
-            story="You took the matrix for a square one. Its sides differ.",
-        ),
+        Slip("shorter-side", lambda p: p.share * p.rows)
+        | "You took a share of the full rank. Two factors take more than that share of the parameters.",
+        Slip("one-factor", lambda p: p.share * p.columns) | "You counted the parameters of one factor. There are two.",
+        Slip("break-even", lambda p: p.rows * p.columns / (p.rows + p.columns))
+        | "There the factors have as many parameters as the matrix. They shall have fewer.",
+        Slip("half-side", lambda p: p.share * p.rows / 2) | "You took the matrix for a square one. Its sides differ.",
     ),
 )
 
@@ -164,12 +130,6 @@ def _draw_lora(rng: random.Random) -> Draw:
         layers=layers,
         billions=billions,
         rank=rng.choice((6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128)),
-    )
-
-
-def _small_lora(rng: random.Random) -> Draw:
-    return drawn(
-        hidden=rng.choice((12, 16)), kv_width=4, layers=rng.choice((3, 5)), billions=rng.choice((4e-6, 5e-6)), rank=2
     )
 
 
@@ -198,7 +158,9 @@ LORA = Drill(
     unit="",
     target_s=100,
     draw=_draw_lora,
-    small=_small_lora,
+    small=lambda rng: drawn(
+        hidden=rng.choice((12, 16)), kv_width=4, layers=rng.choice((3, 5)), billions=rng.choice((4e-6, 5e-6)), rank=2
+    ),
     prompt=lambda p: (
         f"A model of {p.billions:g} billion parameters has {p.layers} layers, hidden size and queries {p.hidden}"
         f" wide, keys and values {p.kv_width}. LoRA adapters of rank {p.rank} are put beside the query projection and"
@@ -217,27 +179,15 @@ LORA = Drill(
     count=_count_lora,
     prerequisites=("compression-low-rank",),
     slips=(
-        Slip(
-            key="all-heads-wide",
-            wrong=lambda p: p.layers * p.rank * 4 * p.hidden / (p.billions * billion),
-            story="You made the value projection as wide as the query's. Keys and values are narrower here.",
-        ),
-        Slip(key="one-layer", wrong=lambda p: _lora(p, layers=1), story="That is one layer. Every layer has adapters."),
-        Slip(
-            key="whole-matrices",
-            wrong=lambda p: p.layers * p.hidden * (p.hidden + p.kv_width) / (p.billions * billion),
-            story="Those are the projections themselves. They stay as they are; only the adapters are trained.",
-        ),
-        Slip(
-            key="one-factor",
-            wrong=lambda p: p.layers * p.rank * 2 * p.hidden / (p.billions * billion),
-            story="You counted one factor of each adapter. It is a product of two.",
-        ),
-        Slip(
-            key="query-only",
-            wrong=lambda p: p.layers * p.rank * (p.hidden + p.kv_width) / (p.billions * billion),
-            story="You put an adapter beside one projection. The query's is adapted, too.",
-        ),
+        Slip("all-heads-wide", lambda p: p.layers * p.rank * 4 * p.hidden / (p.billions * billion))
+        | "You made the value projection as wide as the query's. Keys and values are narrower here.",
+        Slip("one-layer", lambda p: _lora(p, layers=1)) | "That is one layer. Every layer has adapters.",
+        Slip("whole-matrices", lambda p: p.layers * p.hidden * (p.hidden + p.kv_width) / (p.billions * billion))
+        | "Those are the projections themselves. They stay as they are; only the adapters are trained.",
+        Slip("one-factor", lambda p: p.layers * p.rank * 2 * p.hidden / (p.billions * billion))
+        | "You counted one factor of each adapter. It is a product of two.",
+        Slip("query-only", lambda p: p.layers * p.rank * (p.hidden + p.kv_width) / (p.billions * billion))
+        | "You put an adapter beside one projection. The query's is adapted, too.",
     ),
 )
 
@@ -306,26 +256,12 @@ STUDENT = Drill(
     ),
     count=_count_student,
     slips=(
-        Slip(
-            key="teacher-silent",
-            wrong=lambda p: _student(p, read=0),
-            story="You left out the teacher. It has to read every training token as well.",
-        ),
-        Slip(
-            key="teacher-learns",
-            wrong=lambda p: _student(p, read=6),
-            story="You trained the teacher, too. It only answers.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _student(p, learn=2),
-            story="You trained the student without a backward pass.",
-        ),
-        Slip(
-            key="student-free",
-            wrong=lambda p: _student(p, saved=2 * p.teacher),
-            story="You served the student for nothing. A token saves only the difference.",
-        ),
+        Slip("teacher-silent", lambda p: _student(p, read=0))
+        | "You left out the teacher. It has to read every training token as well.",
+        Slip("teacher-learns", lambda p: _student(p, read=6)) | "You trained the teacher, too. It only answers.",
+        Slip("forward-only", lambda p: _student(p, learn=2)) | "You trained the student without a backward pass.",
+        Slip("student-free", lambda p: _student(p, saved=2 * p.teacher))
+        | "You served the student for nothing. A token saves only the difference.",
     ),
 )
 

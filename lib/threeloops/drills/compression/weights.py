@@ -37,10 +37,6 @@ def _draw_bits(rng: random.Random) -> Draw:
     return drawn(bits=rng.choice((2, 3, 4)), group=rng.choice((16, 24, 32)), wide=rng.randrange(16, 28))
 
 
-def _small_bits(rng: random.Random) -> Draw:
-    return drawn(bits=rng.choice((2, 3, 4)), group=16, wide=rng.choice((10, 20)))
-
-
 def _average(p: Draw, bits: float) -> float:
     return float(bits * (1 - p.wide / 100) + 16 * p.wide / 100)
 
@@ -60,7 +56,7 @@ BITS = Drill(
     unit="",
     target_s=90,
     draw=_draw_bits,
-    small=_small_bits,
+    small=lambda rng: drawn(bits=rng.choice((2, 3, 4)), group=16, wide=rng.choice((10, 20))),
     prompt=lambda p: (
         f"Weights are rounded to {p.bits} bits in groups of {p.group}; every group stores a scale of {SCALE_BITS} bits"
         f" and a zero point of {p.bits} bits. Embeddings, head and norms, {p.wide} % of all parameters, stay in BF16."
@@ -74,40 +70,18 @@ BITS = Drill(
     ),
     count=_count_bits,
     slips=(
-        Slip(
-            key="no-scales",
-            wrong=lambda p: _average(p, p.bits),
-            story="You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
-        ),
-        Slip(
-            key="all-narrow",
-            wrong=lambda p: _groups(p).bits_per_weight,
-            story="You rounded everything. A part of the model stays wide.",
-        ),
-        Slip(
-            key="scale-per-weight",
-            wrong=lambda p: _average(p, p.bits + SCALE_BITS + p.bits),
-            story="You gave every weight a scale of its own. A group shares one.",
-        ),
-        Slip(
-            key="shares-swapped",
-            wrong=lambda p: _groups(p).bits_per_weight * p.wide / 100 + 16 * (1 - p.wide / 100),
-            story="You swapped the shares. Most of the model is narrow.",
-        ),
+        Slip("no-scales", lambda p: _average(p, p.bits))
+        | "You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
+        Slip("all-narrow", lambda p: _groups(p).bits_per_weight)
+        | "You rounded everything. A part of the model stays wide.",
+        Slip("scale-per-weight", lambda p: _average(p, p.bits + SCALE_BITS + p.bits))
+        | "You gave every weight a scale of its own. A group shares one.",
+        Slip("shares-swapped", lambda p: _groups(p).bits_per_weight * p.wide / 100 + 16 * (1 - p.wide / 100))
+        | "You swapped the shares. Most of the model is narrow.",
     ),
 )
 
 # --- what it weighs ------------------------------------------------------------------------------
-
-
-def _draw_model(rng: random.Random) -> Draw:
-    return drawn(
-        narrow=rng.randrange(26, 57, 2), wide=rng.choice((6, 7, 8, 9)), bits=4, group=rng.choice((24, 32)), unit=billion
-    )
-
-
-def _small_model(rng: random.Random) -> Draw:
-    return drawn(narrow=rng.choice((192, 288)), wide=rng.choice((40, 50)), bits=4, group=rng.choice((24, 32)), unit=1)
 
 
 def _model(
@@ -127,8 +101,12 @@ MODEL = Drill(
     title="What the download says",
     unit="B",
     target_s=100,
-    draw=_draw_model,
-    small=_small_model,
+    draw=lambda rng: drawn(
+        narrow=rng.randrange(26, 57, 2), wide=rng.choice((6, 7, 8, 9)), bits=4, group=rng.choice((24, 32)), unit=billion
+    ),
+    small=lambda rng: drawn(
+        narrow=rng.choice((192, 288)), wide=rng.choice((40, 50)), bits=4, group=rng.choice((24, 32)), unit=1
+    ),
     prompt=lambda p: (
         f"A model has {p.narrow}{_billion(p)} weights in its layers and {p.wide}{_billion(p)} in embeddings and head."
         f" The layers are rounded to {p.bits} bits in groups of {p.group}, each with a scale of {SCALE_BITS} bits and a"
@@ -145,23 +123,14 @@ MODEL = Drill(
     count=lambda p: (_packed_bits(p, p.narrow) + sum(16 for _weight in range(p.wide))) / 8,
     prerequisites=("compression-bits-per-weight",),
     slips=(
-        Slip(
-            key="no-scales",
-            wrong=lambda p: p.narrow * p.unit * p.bits / 8 + 2 * p.wide * p.unit,
-            story="You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
-        ),
-        Slip(
-            key="head-narrow",
-            wrong=lambda p: _model(p, narrow=p.narrow + p.wide, wide=0),
-            story="You rounded embeddings and head, too. They stay wide.",
-        ),
-        Slip(key="no-head", wrong=lambda p: _model(p, wide=0), story="You left out embeddings and head."),
-        Slip(key="bits-as-bytes", wrong=lambda p: 8 * _model(p), story="Those are bits."),
-        Slip(
-            key="not-rounded",
-            wrong=lambda p: 2.0 * (p.narrow + p.wide) * p.unit,
-            story="That is the model before it was quantised.",
-        ),
+        Slip("no-scales", lambda p: p.narrow * p.unit * p.bits / 8 + 2 * p.wide * p.unit)
+        | "You stored neither scales nor zero points. Without them a kernel cannot read the weights.",
+        Slip("head-narrow", lambda p: _model(p, narrow=p.narrow + p.wide, wide=0))
+        | "You rounded embeddings and head, too. They stay wide.",
+        Slip("no-head", lambda p: _model(p, wide=0)) | "You left out embeddings and head.",
+        Slip("bits-as-bytes", lambda p: 8 * _model(p)) | "Those are bits.",
+        Slip("not-rounded", lambda p: 2.0 * (p.narrow + p.wide) * p.unit)
+        | "That is the model before it was quantised.",
     ),
 )
 
@@ -171,28 +140,6 @@ def _billion(p: Draw) -> str:
 
 
 # --- how many GPUs ------------------------------------------------------------------------------
-
-
-def _draw_gpus(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.randrange(610, 1210, 10),
-        bits=4,
-        group=rng.choice((16, 24)),
-        memory=24,
-        kept=rng.choice((11, 12, 13)),
-        unit=billion,
-    )
-
-
-def _small_gpus(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.randrange(912, 1300, 48),
-        bits=4,
-        group=rng.choice((16, 24)),
-        memory=rng.choice((30, 40)),
-        kept=rng.choice((11, 13)),
-        unit=1,
-    )
 
 
 def _gpus(p: Draw, *, bits: float | None = None, kept: int | None = None) -> float:
@@ -218,8 +165,22 @@ GPUS = Drill(
     unit="",
     whole="up",
     target_s=110,
-    draw=_draw_gpus,
-    small=_small_gpus,
+    draw=lambda rng: drawn(
+        billions=rng.randrange(610, 1210, 10),
+        bits=4,
+        group=rng.choice((16, 24)),
+        memory=24,
+        kept=rng.choice((11, 12, 13)),
+        unit=billion,
+    ),
+    small=lambda rng: drawn(
+        billions=rng.randrange(912, 1300, 48),
+        bits=4,
+        group=rng.choice((16, 24)),
+        memory=rng.choice((30, 40)),
+        kept=rng.choice((11, 13)),
+        unit=1,
+    ),
     prompt=lambda p: (
         f"A model of {p.billions} billion parameters is rounded to {p.bits} bits in groups of {p.group}, each with a"
         f" scale of {SCALE_BITS} bits and a zero point of {p.bits}. It shall run on a room full of older cards of"
@@ -238,18 +199,12 @@ GPUS = Drill(
     count=_count_gpus,
     prerequisites=("compression-bits-per-weight",),
     slips=(
-        Slip(
-            key="no-scales",
-            wrong=lambda p: _gpus(p, bits=p.bits),
-            story="You stored neither scales nor zero points. They take room as well.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _gpus(p, kept=0),
-            story="You filled the cards with weights. A part of each is kept for caches.",
-        ),
-        Slip(key="not-rounded", wrong=lambda p: _gpus(p, bits=16), story="You loaded the model in 16 bits."),
-        Slip(key="one-byte", wrong=lambda p: _gpus(p, bits=8), story="You gave a weight one byte. It has fewer bits."),
+        Slip("no-scales", lambda p: _gpus(p, bits=p.bits))
+        | "You stored neither scales nor zero points. They take room as well.",
+        Slip("weights-only", lambda p: _gpus(p, kept=0))
+        | "You filled the cards with weights. A part of each is kept for caches.",
+        Slip("not-rounded", lambda p: _gpus(p, bits=16)) | "You loaded the model in 16 bits.",
+        Slip("one-byte", lambda p: _gpus(p, bits=8)) | "You gave a weight one byte. It has fewer bits.",
     ),
 )
 
@@ -260,16 +215,6 @@ def _draw_faster(rng: random.Random) -> Draw:
     billions, bandwidth = rng.choice(((7.2, 2.0), (8.0, 3.35), (14.8, 3.35), (32.5, 4.8)))
     cache = round(2 * billions * rng.randrange(18, 40) / 10) / 10  # GB: 18 to 39 % of the weights
     return drawn(billions=billions, bandwidth=bandwidth * TB, cache=cache * GB, bits=4, group=rng.choice((16, 32)))
-
-
-def _small_faster(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((320e-9, 640e-9)),
-        bandwidth=100.0,
-        cache=rng.choice((200, 240)),
-        bits=4,
-        group=rng.choice((16, 32)),
-    )
 
 
 def _step_s(p: Draw, bits: float, *, cache: bool = True) -> float:
@@ -311,7 +256,13 @@ FASTER = Drill(
     unit="",
     target_s=120,
     draw=_draw_faster,
-    small=_small_faster,
+    small=lambda rng: drawn(
+        billions=rng.choice((320e-9, 640e-9)),
+        bandwidth=100.0,
+        cache=rng.choice((200, 240)),
+        bits=4,
+        group=rng.choice((16, 32)),
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters decodes for 8 requests whose KV caches take"
         f" {p.cache / GB:g} GB together; memory, at {p.bandwidth / TB:g} TB/s, sets the pace. Its 16-bit weights are"
@@ -324,21 +275,13 @@ FASTER = Drill(
     prerequisites=("serving-decode-step", "compression-bits-per-weight"),
     slips=(
         Slip(
-            key="weights-only",
-            wrong=lambda p: _step_s(p, 16, cache=False) / _step_s(p, _groups(p).bits_per_weight, cache=False),
-            story="You compared the weights alone. The caches are read in every step, and are as large as before.",
-        ),
-        Slip(
-            key="no-scales",
-            wrong=lambda p: _step_s(p, 16) / _step_s(p, p.bits),
-            story="You read neither scales nor zero points. They come from memory with the weights.",
-        ),
-        Slip(
-            key="sixteen-over-four",
-            wrong=lambda p: 16 / p.bits,
-            story="You divided bits by bits. What else is read in a step?",
-        ),
-        Slip(key="prefill", wrong=lambda p: 1.0, story="That holds where arithmetic sets the pace. Here memory does."),
+            "weights-only", lambda p: _step_s(p, 16, cache=False) / _step_s(p, _groups(p).bits_per_weight, cache=False)
+        )
+        | "You compared the weights alone. The caches are read in every step, and are as large as before.",
+        Slip("no-scales", lambda p: _step_s(p, 16) / _step_s(p, p.bits))
+        | "You read neither scales nor zero points. They come from memory with the weights.",
+        Slip("sixteen-over-four", lambda p: 16 / p.bits) | "You divided bits by bits. What else is read in a step?",
+        Slip("prefill", lambda p: 1.0) | "That holds where arithmetic sets the pace. Here memory does.",
     ),
 )
 
