@@ -27,13 +27,6 @@ def _chain(p: Draw) -> float:
     )
 
 
-def _small_chain(rng: random.Random) -> Draw:
-    return drawn(
-        periods_ms=(rng.randrange(3, 6), rng.randrange(6, 9), rng.randrange(2, 4)),
-        responses_ms=(rng.randrange(2, 5), rng.randrange(3, 6), rng.randrange(1, 3)),
-    )
-
-
 CHAIN = Drill(
     key="deadlines-chain",
     taught=TAUGHT,
@@ -42,7 +35,10 @@ CHAIN = Drill(
     target_s=90,
     apart=1.06,
     draw=_draw_chain,
-    small=_small_chain,
+    small=lambda rng: drawn(
+        periods_ms=(rng.randrange(3, 6), rng.randrange(6, 9), rng.randrange(2, 4)),
+        responses_ms=(rng.randrange(2, 5), rng.randrange(3, 6), rng.randrange(1, 3)),
+    ),
     prompt=lambda p: (
         f"Perception starts every {p.periods_ms[0]} ms and takes up to {p.responses_ms[0]} ms; planning starts every"
         f" {p.periods_ms[1]} ms and takes up to {p.responses_ms[1]} ms; control starts every {p.periods_ms[2]} ms and"
@@ -58,26 +54,14 @@ CHAIN = Drill(
     ),
     count=lambda p: hand_overs.slowest(list(zip(p.periods_ms, p.responses_ms, strict=True))) * ms,
     slips=(
-        Slip(
-            key="responses-only",
-            wrong=lambda p: sum(p.responses_ms) * ms,
-            story="You added up computing alone. Between two stages a value waits for the next one to start.",
-        ),
-        Slip(
-            key="periods-only",
-            wrong=lambda p: sum(p.periods_ms) * ms,
-            story="You added up the waits alone. Each stage computes as well before it writes.",
-        ),
-        Slip(
-            key="half-periods",
-            wrong=lambda p: (sum(p.periods_ms) / 2 + sum(p.responses_ms)) * ms,
-            story="That is the mean wait at each hand-over. The longest one has just missed a start.",
-        ),
-        Slip(
-            key="no-sampling",
-            wrong=lambda p: _chain(p) - p.periods_ms[0] * ms,
-            story="You let the event fall just before the first stage starts. It may fall just after.",
-        ),
+        Slip("responses-only", lambda p: sum(p.responses_ms) * ms)
+        | "You added up computing alone. Between two stages a value waits for the next one to start.",
+        Slip("periods-only", lambda p: sum(p.periods_ms) * ms)
+        | "You added up the waits alone. Each stage computes as well before it writes.",
+        Slip("half-periods", lambda p: (sum(p.periods_ms) / 2 + sum(p.responses_ms)) * ms)
+        | "That is the mean wait at each hand-over. The longest one has just missed a start.",
+        Slip("no-sampling", lambda p: _chain(p) - p.periods_ms[0] * ms)
+        | "You let the event fall just before the first stage starts. It may fall just after.",
     ),
     function=AsFunction(
         takes=("periods_ms", "responses_ms"),
@@ -131,39 +115,18 @@ LATE = Drill(
     ),
     count=_count_late,
     slips=(
-        Slip(
-            key="late-only",
-            wrong=lambda p: p.late_ms * ms,
-            story="That is how old the late result is when it comes. It is used until the next result stands.",
-        ),
-        Slip(
-            key="queued",
-            wrong=lambda p: (p.late_ms + p.usual_ms) * ms,
-            story="You began the next frame when the late one ended. There was none: those that came were dropped.",
-        ),
-        Slip(
-            key="aborted",
-            wrong=lambda p: _age(p, "abort") * ms,
-            story="You gave the late frame up when its successor came. Here it is worked on to its end.",
-        ),
-        Slip(
-            key="degraded",
-            wrong=lambda p: _age(p, "degrade") * ms,
-            story="You let a cheap result stand in time. Here nothing stands in for the late frame.",
-        ),
+        Slip("late-only", lambda p: p.late_ms * ms)
+        | "That is how old the late result is when it comes. It is used until the next result stands.",
+        Slip("queued", lambda p: (p.late_ms + p.usual_ms) * ms)
+        | "You began the next frame when the late one ended. There was none: those that came were dropped.",
+        Slip("aborted", lambda p: _age(p, "abort") * ms)
+        | "You gave the late frame up when its successor came. Here it is worked on to its end.",
+        Slip("degraded", lambda p: _age(p, "degrade") * ms)
+        | "You let a cheap result stand in time. Here nothing stands in for the late frame.",
     ),
 )
 
 # --- a watchdog ----------------------------------------------------------------------------------
-
-
-def _draw_watch(rng: random.Random) -> Draw:
-    return drawn(
-        ftti_ms=rng.randrange(400, 620, 5),
-        beat_ms=rng.choice((20, 30, 40)),
-        missed=rng.choice((3, 4, 5)),
-        poll_ms=rng.choice((50, 60, 70, 80)),
-    )
 
 
 def _timeout(p: Draw) -> int:
@@ -175,10 +138,6 @@ def _left(p: Draw) -> float:
     return fault_times.reaction_left_s(ftti_s=p.ftti_ms * ms, detection_s=found_s)
 
 
-def _small_watch(rng: random.Random) -> Draw:
-    return drawn(ftti_ms=rng.randrange(60, 90), beat_ms=rng.randrange(4, 7), missed=3, poll_ms=rng.randrange(5, 12))
-
-
 WATCHDOG = Drill(
     key="deadlines-watchdog",
     taught=TAUGHT,
@@ -186,8 +145,15 @@ WATCHDOG = Drill(
     unit="s",
     target_s=100,
     apart=1.06,
-    draw=_draw_watch,
-    small=_small_watch,
+    draw=lambda rng: drawn(
+        ftti_ms=rng.randrange(400, 620, 5),
+        beat_ms=rng.choice((20, 30, 40)),
+        missed=rng.choice((3, 4, 5)),
+        poll_ms=rng.choice((50, 60, 70, 80)),
+    ),
+    small=lambda rng: drawn(
+        ftti_ms=rng.randrange(60, 90), beat_ms=rng.randrange(4, 7), missed=3, poll_ms=rng.randrange(5, 12)
+    ),
     prompt=lambda p: (
         f"An item's hazard analysis gives a fault tolerant time interval (FTTI) of {p.ftti_ms} ms. The perception"
         f" process sends a heartbeat every {p.beat_ms} ms; each one sets a timer to {p.missed} heartbeat periods, and a"
@@ -204,26 +170,14 @@ WATCHDOG = Drill(
         (p.ftti_ms - heartbeat.slowest_detection(heartbeat=p.beat_ms, timeout=_timeout(p), poll=p.poll_ms)) * ms
     ),
     slips=(
-        Slip(
-            key="no-poll",
-            wrong=lambda p: (p.ftti_ms - _timeout(p)) * ms,
-            story="You detected the hang when the timer ran out. A watchdog still has to read the timer.",
-        ),
-        Slip(
-            key="mean-poll",
-            wrong=lambda p: (p.ftti_ms - _timeout(p) - p.poll_ms / 2) * ms,
-            story="You let the supervisor look in the middle, as it does on average. It may just have looked.",
-        ),
-        Slip(
-            key="detection",
-            wrong=lambda p: (_timeout(p) + p.poll_ms) * ms,
-            story="That is the time until detection. What is left after it?",
-        ),
-        Slip(
-            key="one-beat",
-            wrong=lambda p: (p.ftti_ms - p.beat_ms - p.poll_ms) * ms,
-            story="You let one missing heartbeat trip the timer. It waits for several periods.",
-        ),
+        Slip("no-poll", lambda p: (p.ftti_ms - _timeout(p)) * ms)
+        | "You detected the hang when the timer ran out. A watchdog still has to read the timer.",
+        Slip("mean-poll", lambda p: (p.ftti_ms - _timeout(p) - p.poll_ms / 2) * ms)
+        | "You let the supervisor look in the middle, as it does on average. It may just have looked.",
+        Slip("detection", lambda p: (_timeout(p) + p.poll_ms) * ms)
+        | "That is the time until detection. What is left after it?",
+        Slip("one-beat", lambda p: (p.ftti_ms - p.beat_ms - p.poll_ms) * ms)
+        | "You let one missing heartbeat trip the timer. It waits for several periods.",
     ),
 )
 

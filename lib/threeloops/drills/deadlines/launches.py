@@ -12,10 +12,6 @@ TAUGHT = Taught("driving", "Tails and schedules")
 KLEINROCK = "Kleinrock, Queueing Systems, volume 1, 1975, section 5.2 (residual life)"
 
 
-def _draw_launch(rng: random.Random) -> Draw:
-    return drawn(kernel_us=rng.randrange(300, 2400, 20), busy=rng.choice((0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)))
-
-
 def _small_launch(rng: random.Random) -> Draw:
     """So that a kernel and the pause after it are whole slices."""
     return drawn(kernel_us=rng.randrange(12, 60, 12), busy=rng.choice((0.6, 0.75, 0.8)))
@@ -44,7 +40,9 @@ LAUNCH = Drill(
     title="Behind a kernel that fills the GPU",
     unit="s",
     target_s=75,
-    draw=_draw_launch,
+    draw=lambda rng: drawn(
+        kernel_us=rng.randrange(300, 2400, 20), busy=rng.choice((0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9))
+    ),
     small=_small_launch,
     prompt=lambda p: (
         f"A network's kernels take {p.kernel_us} µs each, fill the GPU, and keep it busy {100 * p.busy:g} % of the"
@@ -59,26 +57,13 @@ LAUNCH = Drill(
     ),
     count=_count_launch,
     slips=(
-        Slip(
-            key="never-idle",
-            wrong=lambda p: _wait(p, busy=1.0),
-            story="You always met a kernel. In part of the launches the GPU is idle, and no kernel waits.",
-        ),
-        Slip(
-            key="whole-kernel",
-            wrong=lambda p: 2 * _wait(p),
-            story="You always came as the kernel began. A launch comes at any moment of it.",
-        ),
-        Slip(
-            key="longest",
-            wrong=lambda p: p.kernel_us * us,
-            story="That is the longest wait. Asked is the mean.",
-        ),
-        Slip(
-            key="idle-share",
-            wrong=lambda p: _wait(p, busy=1 - p.busy),
-            story="You waited while the GPU was idle. A launch waits in the other part of the time.",
-        ),
+        Slip("never-idle", lambda p: _wait(p, busy=1.0))
+        | "You always met a kernel. In part of the launches the GPU is idle, and no kernel waits.",
+        Slip("whole-kernel", lambda p: 2 * _wait(p))
+        | "You always came as the kernel began. A launch comes at any moment of it.",
+        Slip("longest", lambda p: p.kernel_us * us) | "That is the longest wait. Asked is the mean.",
+        Slip("idle-share", lambda p: _wait(p, busy=1 - p.busy))
+        | "You waited while the GPU was idle. A launch waits in the other part of the time.",
     ),
     function=AsFunction(takes=("kernel_us", "busy"), limit={"busy": 1.0}, limit_case="a GPU that is never idle"),
 )

@@ -16,14 +16,6 @@ TAILS = "Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2
 # --- frames for a percentile ---------------------------------------------------------------------
 
 
-def _draw_frames(rng: random.Random) -> Draw:
-    return drawn(one_in=rng.randrange(150, 2001, 10), confidence=rng.choice((0.9, 0.95, 0.99)))
-
-
-def _small_frames(rng: random.Random) -> Draw:
-    return drawn(one_in=rng.randrange(5, 60), confidence=rng.choice((0.9, 0.95, 0.99)))
-
-
 def _frames(p: Draw) -> int:
     return tail_samples.frames_to_see(share=1 - 1 / p.one_in, confidence=p.confidence)
 
@@ -36,8 +28,8 @@ FRAMES = Drill(
     whole="up",
     loose="bound",
     target_s=110,
-    draw=_draw_frames,
-    small=_small_frames,
+    draw=lambda rng: drawn(one_in=rng.randrange(150, 2001, 10), confidence=rng.choice((0.9, 0.95, 0.99))),
+    small=lambda rng: drawn(one_in=rng.randrange(5, 60), confidence=rng.choice((0.9, 0.95, 0.99))),
     prompt=lambda p: (
         f"You want to have seen at least one of the slowest 1 in {p.one_in} frames, with {100 * p.confidence:g} %"
         " confidence. Frames are independent and alike. How many must you measure?"
@@ -52,26 +44,14 @@ FRAMES = Drill(
         tail_draws.frames_until(share=1 - Fraction(1, p.one_in), confidence=Fraction(str(p.confidence)))
     ),
     slips=(
-        Slip(
-            key="expected",
-            wrong=lambda p: float(p.one_in),
-            story="In so many frames one is expected. In more than a third of such tests there is none.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: float(tail_samples.frames_to_see(share=1 - 1 / p.one_in, confidence=0.5)),
-            story="That many frames show it in every second test only.",
-        ),
-        Slip(
-            key="linear",
-            wrong=lambda p: p.one_in / (1 - p.confidence),
-            story="You divided by the doubt. The chance of seeing none falls with every frame, and faster than that.",
-        ),
-        Slip(
-            key="twice",
-            wrong=lambda p: 2.0 * p.one_in,
-            story="You doubled what is expected, to be safe. The chance of seeing none falls slower than that.",
-        ),
+        Slip("expected", lambda p: float(p.one_in))
+        | "In so many frames one is expected. In more than a third of such tests there is none.",
+        Slip("half", lambda p: float(tail_samples.frames_to_see(share=1 - 1 / p.one_in, confidence=0.5)))
+        | "That many frames show it in every second test only.",
+        Slip("linear", lambda p: p.one_in / (1 - p.confidence))
+        | "You divided by the doubt. The chance of seeing none falls with every frame, and faster than that.",
+        Slip("twice", lambda p: 2.0 * p.one_in)
+        | "You doubled what is expected, to be safe. The chance of seeing none falls slower than that.",
     ),
     function=AsFunction(
         takes=("one_in", "confidence"),
@@ -126,43 +106,18 @@ RATIO = Drill(
     ),
     count=_count_ratio,
     slips=(
-        Slip(
-            key="whole-deadline",
-            wrong=lambda p: _deadline_ms(p) / p.median_ms,
-            story="You gave the network the whole time. Reading and sending take theirs in every frame.",
-        ),
-        Slip(
-            key="whole-chain",
-            wrong=lambda p: _deadline_ms(p) / (p.median_ms + p.fixed_ms),
-            story="You stretched the whole chain. Reading and sending always take the same.",
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: p.median_ms / _left_ms(p),
-            story="You divided the median by what may be taken. The ratio is the other way round.",
-        ),
-        Slip(
-            key="fixed-twice",
-            wrong=lambda p: _left_ms(p) / (p.median_ms + p.fixed_ms),
-            story="You charged the fixed part twice, once to the deadline and once to the network.",
-        ),
+        Slip("whole-deadline", lambda p: _deadline_ms(p) / p.median_ms)
+        | "You gave the network the whole time. Reading and sending take theirs in every frame.",
+        Slip("whole-chain", lambda p: _deadline_ms(p) / (p.median_ms + p.fixed_ms))
+        | "You stretched the whole chain. Reading and sending always take the same.",
+        Slip("inverted", lambda p: p.median_ms / _left_ms(p))
+        | "You divided the median by what may be taken. The ratio is the other way round.",
+        Slip("fixed-twice", lambda p: _left_ms(p) / (p.median_ms + p.fixed_ms))
+        | "You charged the fixed part twice, once to the deadline and once to the network.",
     ),
 )
 
 # --- misses in a drive ---------------------------------------------------------------------------
-
-
-def _draw_misses(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((15, 20, 25, 30, 36)),
-        chains=rng.choice((3, 5, 7)),
-        minutes=rng.choice((20, 25, 35, 40, 45, 90)),
-        per_ten_thousand=rng.choice((2, 4, 5, 8, 20)),
-    )
-
-
-def _small_misses(rng: random.Random) -> Draw:
-    return drawn(rate=rng.choice((10, 20)), chains=3, minutes=rng.choice((20, 40)), per_ten_thousand=10)
 
 
 def _misses(p: Draw) -> float:
@@ -184,8 +139,13 @@ MISSES = Drill(
     title="Late frames in a drive",
     unit="",
     target_s=75,
-    draw=_draw_misses,
-    small=_small_misses,
+    draw=lambda rng: drawn(
+        rate=rng.choice((15, 20, 25, 30, 36)),
+        chains=rng.choice((3, 5, 7)),
+        minutes=rng.choice((20, 25, 35, 40, 45, 90)),
+        per_ten_thousand=rng.choice((2, 4, 5, 8, 20)),
+    ),
+    small=lambda rng: drawn(rate=rng.choice((10, 20)), chains=3, minutes=rng.choice((20, 40)), per_ten_thousand=10),
     prompt=lambda p: (
         f"{p.chains} cameras have a chain each, {p.rate} frames per second. Every chain meets its deadline in"
         f" {100 - p.per_ten_thousand / 100:g} % of the frames. How many late results are to be expected in a drive of"
@@ -199,22 +159,11 @@ MISSES = Drill(
     ),
     count=_count_misses,
     slips=(
-        Slip(key="one-chain", wrong=lambda p: _misses(p) / p.chains, story="That is one camera's chain."),
-        Slip(
-            key="percent-as-share",
-            wrong=lambda p: 100 * _misses(p),
-            story="You took percent for a share. A share is a hundredth of that.",
-        ),
-        Slip(
-            key="minute",
-            wrong=lambda p: _misses(p) / p.minutes,
-            story="That is one minute of the drive.",
-        ),
-        Slip(
-            key="seconds-forgotten",
-            wrong=lambda p: _misses(p) / minute,
-            story="You multiplied frames per second by minutes.",
-        ),
+        Slip("one-chain", lambda p: _misses(p) / p.chains) | "That is one camera's chain.",
+        Slip("percent-as-share", lambda p: 100 * _misses(p))
+        | "You took percent for a share. A share is a hundredth of that.",
+        Slip("minute", lambda p: _misses(p) / p.minutes) | "That is one minute of the drive.",
+        Slip("seconds-forgotten", lambda p: _misses(p) / minute) | "You multiplied frames per second by minutes.",
     ),
 )
 

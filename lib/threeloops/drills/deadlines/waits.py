@@ -81,26 +81,13 @@ UTILISATION = Drill(
     ),
     count=_count_load,
     slips=(
-        Slip(
-            key="pooled",
-            wrong=lambda p: sum(p.costs) / sum(p.periods),
-            story="You divided all costs by all periods. Each task has a share of its own; the shares add up.",
-        ),
-        Slip(
-            key="shortest-period",
-            wrong=lambda p: sum(p.costs) / p.periods[0],
-            story="You ran every task in every one of the shortest periods. The others come less often.",
-        ),
-        Slip(
-            key="largest",
-            wrong=lambda p: max(cost / period for cost, period in zip(p.costs, p.periods, strict=True)),
-            story="That is the largest share of one task. The core works for all of them.",
-        ),
-        Slip(
-            key="free",
-            wrong=lambda p: 1 - _load(p),
-            story="That is the share of time in which the core is idle.",
-        ),
+        Slip("pooled", lambda p: sum(p.costs) / sum(p.periods))
+        | "You divided all costs by all periods. Each task has a share of its own; the shares add up.",
+        Slip("shortest-period", lambda p: sum(p.costs) / p.periods[0])
+        | "You ran every task in every one of the shortest periods. The others come less often.",
+        Slip("largest", lambda p: max(cost / period for cost, period in zip(p.costs, p.periods, strict=True)))
+        | "That is the largest share of one task. The core works for all of them.",
+        Slip("free", lambda p: 1 - _load(p)) | "That is the share of time in which the core is idle.",
     ),
 )
 
@@ -155,26 +142,14 @@ BOUND = Drill(
     count=_count_room,
     prerequisites=("deadlines-utilisation",),
     slips=(
-        Slip(
-            key="all",
-            wrong=lambda p: _room(p, 1.0),
-            story="You filled the core up to 1. Under fixed priorities the bound promises less.",
-        ),
-        Slip(
-            key="two",
-            wrong=lambda p: _room(p, analysis.utilisation_bound(tasks=2)),
-            story="You took the bound for two tasks. With the new one there are more.",
-        ),
-        Slip(
-            key="many",
-            wrong=lambda p: _room(p, math.log(2)),
-            story="You took the limit for very many tasks. For few of them the bound is higher.",
-        ),
-        Slip(
-            key="alone",
-            wrong=lambda p: analysis.utilisation_bound(tasks=3) * p.period * ms,
-            story="You gave the new task the whole bound. The others have their share of it.",
-        ),
+        Slip("all", lambda p: _room(p, 1.0))
+        | "You filled the core up to 1. Under fixed priorities the bound promises less.",
+        Slip("two", lambda p: _room(p, analysis.utilisation_bound(tasks=2)))
+        | "You took the bound for two tasks. With the new one there are more.",
+        Slip("many", lambda p: _room(p, math.log(2)))
+        | "You took the limit for very many tasks. For few of them the bound is higher.",
+        Slip("alone", lambda p: analysis.utilisation_bound(tasks=3) * p.period * ms)
+        | "You gave the new task the whole bound. The others have their share of it.",
     ),
 )
 
@@ -251,26 +226,14 @@ RESPONSE = Drill(
     ),
     count=_count_response,
     slips=(
-        Slip(
-            key="each-once",
-            wrong=_each_once,
-            story="You let each of the others run once. While this task waits, they are released again.",
-        ),
-        Slip(
-            key="one-pass",
-            wrong=_one_pass,
-            story="You counted releases during its own cost only. While it is preempted, more of them come.",
-        ),
-        Slip(
-            key="stretched",
-            wrong=_stretched,
-            story="That is the mean slowdown by the others' load. Released all together, they do worse than the mean.",
-        ),
-        Slip(
-            key="whole-period",
-            wrong=_whole_period,
-            story="You counted what comes in the whole period. Once the task has finished, nothing delays it.",
-        ),
+        Slip("each-once", _each_once)
+        | "You let each of the others run once. While this task waits, they are released again.",
+        Slip("one-pass", _one_pass)
+        | "You counted releases during its own cost only. While it is preempted, more of them come.",
+        Slip("stretched", _stretched)
+        | "That is the mean slowdown by the others' load. Released all together, they do worse than the mean.",
+        Slip("whole-period", _whole_period)
+        | "You counted what comes in the whole period. Once the task has finished, nothing delays it.",
     ),
     function=AsFunction(
         takes=("cost_ms", "above_costs_ms", "above_periods_ms"),
@@ -346,26 +309,13 @@ BLOCKING = Drill(
     count=_count_copy,
     prerequisites=("deadlines-response",),
     slips=(
-        Slip(
-            key="priority",
-            wrong=_own_s,
-            story="You let the highest priority pass at once. Who holds the lock finishes first.",
-        ),
-        Slip(
-            key="wait-only",
-            wrong=_copy_s,
-            story="That is how long the controller waits. Its response ends when it has computed, too.",
-        ),
-        Slip(
-            key="read-only",
-            wrong=lambda p: _copy_s(p) / 2 + _own_s(p),
-            story="You moved each byte over the memory's wires once. A copy reads it and writes it.",
-        ),
-        Slip(
-            key="one-frame",
-            wrong=lambda p: _copy_s(p) / p.frames + _own_s(p),
-            story="You let the controller in after one frame. The lock is held for the whole copy.",
-        ),
+        Slip("priority", _own_s) | "You let the highest priority pass at once. Who holds the lock finishes first.",
+        Slip("wait-only", _copy_s)
+        | "That is how long the controller waits. Its response ends when it has computed, too.",
+        Slip("read-only", lambda p: _copy_s(p) / 2 + _own_s(p))
+        | "You moved each byte over the memory's wires once. A copy reads it and writes it.",
+        Slip("one-frame", lambda p: _copy_s(p) / p.frames + _own_s(p))
+        | "You let the controller in after one frame. The lock is held for the whole copy.",
     ),
 )
 
@@ -432,26 +382,14 @@ KERNELS = Drill(
     count=_count_kernels,
     prerequisites=("deadlines-response",),
     slips=(
-        Slip(
-            key="no-blocking",
-            wrong=lambda p: _kernel_response(p, 0),
-            story="You let it wait for more urgent kernels only. One that is less urgent may have just begun.",
-        ),
-        Slip(
-            key="all-below",
-            wrong=lambda p: _kernel_response(p, sum(p.below_ms)),
-            story="You waited for both kinds below. Only one can have begun; the other one comes after this kernel.",
-        ),
-        Slip(
-            key="above-once",
-            wrong=lambda p: (max(p.below_ms) + p.above_cost_ms + p.cost_ms) * ms,
-            story="You let the most urgent kind run once. During the wait it is released again.",
-        ),
-        Slip(
-            key="no-above",
-            wrong=lambda p: (max(p.below_ms) + p.cost_ms) * ms,
-            story="You forgot the kind that is more urgent. It goes first whenever it waits, too.",
-        ),
+        Slip("no-blocking", lambda p: _kernel_response(p, 0))
+        | "You let it wait for more urgent kernels only. One that is less urgent may have just begun.",
+        Slip("all-below", lambda p: _kernel_response(p, sum(p.below_ms)))
+        | "You waited for both kinds below. Only one can have begun; the other one comes after this kernel.",
+        Slip("above-once", lambda p: (max(p.below_ms) + p.above_cost_ms + p.cost_ms) * ms)
+        | "You let the most urgent kind run once. During the wait it is released again.",
+        Slip("no-above", lambda p: (max(p.below_ms) + p.cost_ms) * ms)
+        | "You forgot the kind that is more urgent. It goes first whenever it waits, too.",
     ),
 )
 
