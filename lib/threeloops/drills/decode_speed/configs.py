@@ -73,25 +73,6 @@ def _small(rng: random.Random) -> Draw:
     )
 
 
-def _derive(p: Draw) -> Derivation:
-    return Derivation(
-        value=serving.decode_step_s(
-            weights_bytes=2 * p.billions * billion,
-            cache_bytes=p.batch * _cache(p),
-            batch=p.batch,
-            flops_per_token=2 * p.billions * billion,
-            memory_bytes_per_s=p.bandwidth,
-            peak_flops_per_s=2 * p.batch * p.bandwidth,
-        ),
-        formula="(parameters × 2 + requests × 2 × layers × KV heads × head dim × 2 × tokens) / bandwidth",
-        substitution=(
-            f"(2 × {p.billions:g}e9 + {p.batch} × 2 × {p.layers} × {p.kv_heads} × {p.head_dim} × 2 × {p.tokens})"
-            f" / {p.bandwidth:.9g}"
-        ),
-        source=POPE,
-    )
-
-
 def _count(p: Draw) -> float:
     """Read every parameter, then walk every request's cache."""
     read = sum(2 for _parameter in range(round(p.billions * billion)))
@@ -117,35 +98,33 @@ STEP = Drill(
         " takes less time than reading. How long does one step take at least, if it reads every parameter once, the"
         " embedding table too?"
     ),
-    derive=_derive,
+    derive=lambda p: Derivation(
+        value=serving.decode_step_s(
+            weights_bytes=2 * p.billions * billion,
+            cache_bytes=p.batch * _cache(p),
+            batch=p.batch,
+            flops_per_token=2 * p.billions * billion,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=2 * p.batch * p.bandwidth,
+        ),
+        formula="(parameters × 2 + requests × 2 × layers × KV heads × head dim × 2 × tokens) / bandwidth",
+        substitution=(
+            f"(2 × {p.billions:g}e9 + {p.batch} × 2 × {p.layers} × {p.kv_heads} × {p.head_dim} × 2 × {p.tokens})"
+            f" / {p.bandwidth:.9g}"
+        ),
+        source=POPE,
+    ),
     count=_count,
     prerequisites=("serving-decode-step", "kv-from-the-config"),
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _step(p, heads=p.query_heads),
-            story="You read a cache of the attention heads, which ask. What is kept belongs to the key-value heads.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _step(p, vectors=1),
-            story="You read keys or values. Attention needs both.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _step(p, batch=1),
-            story="You read one request's cache. Every request in the batch has one.",
-        ),
-        Slip(
-            key="no-cache",
-            wrong=lambda p: _step(p, batch=0),
-            story="You read the weights alone. The caches are read in every step, too.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _step(p, weights=1.0),
-            story="You gave a parameter one byte. 16 bits are two.",
-        ),
+        Slip("query-heads", lambda p: _step(p, heads=p.query_heads))
+        | "You read a cache of the attention heads, which ask. What is kept belongs to the key-value heads.",
+        Slip("keys-or-values", lambda p: _step(p, vectors=1)) | "You read keys or values. Attention needs both.",
+        Slip("one-request", lambda p: _step(p, batch=1))
+        | "You read one request's cache. Every request in the batch has one.",
+        Slip("no-cache", lambda p: _step(p, batch=0))
+        | "You read the weights alone. The caches are read in every step, too.",
+        Slip("one-byte", lambda p: _step(p, weights=1.0)) | "You gave a parameter one byte. 16 bits are two.",
     ),
 )
 

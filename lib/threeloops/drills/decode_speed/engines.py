@@ -59,18 +59,6 @@ def _step_s(p: Draw, *, bits: float) -> float:
     return launches.queued_s(num_kernels=p.kernels, issue_s=p.issue_s, kernel_s=_device_s(p, bits=bits) / p.kernels)
 
 
-def _derive(p: Draw) -> Derivation:
-    return Derivation(
-        value=_step_s(p, bits=p.narrow_bits),
-        formula="kernels × max(time to issue, time of a kernel) + the shorter of the two once",
-        substitution=(
-            f"{p.kernels} × max({p.issue_s:.9g}, {_device_s(p, bits=p.narrow_bits):.9g} / {p.kernels})"
-            f" + min({p.issue_s:.9g}, {_device_s(p, bits=p.narrow_bits):.9g} / {p.kernels})"
-        ),
-        source=SOURCE,
-    )
-
-
 def _count(p: Draw) -> float:
     kernel_s = p.weights_bytes * p.narrow_bits / 16 / p.memory / p.kernels
     return launch_queue.play([kernel_s] * p.kernels, issue_s=p.issue_s, queue=p.kernels).finished_s
@@ -91,29 +79,25 @@ NARROW = Drill(
         f" {p.narrow_bits} bits (scales not counted); kernels and launches stay as they are. How long does the step"
         " take?"
     ),
-    derive=_derive,
+    derive=lambda p: Derivation(
+        value=_step_s(p, bits=p.narrow_bits),
+        formula="kernels × max(time to issue, time of a kernel) + the shorter of the two once",
+        substitution=(
+            f"{p.kernels} × max({p.issue_s:.9g}, {_device_s(p, bits=p.narrow_bits):.9g} / {p.kernels})"
+            f" + min({p.issue_s:.9g}, {_device_s(p, bits=p.narrow_bits):.9g} / {p.kernels})"
+        ),
+        source=SOURCE,
+    ),
     count=_count,
     slips=(
-        Slip(
-            key="bytes-only",
-            wrong=lambda p: _device_s(p, bits=p.narrow_bits),
-            story="That is how long the device is busy. The CPU has to issue the kernels, too.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.kernels * p.issue_s + _device_s(p, bits=p.narrow_bits),
-            story="You let the host wait for each kernel. It runs ahead: the longer of the two counts.",
-        ),
-        Slip(
-            key="unchanged",
-            wrong=lambda p: _step_s(p, bits=16),
-            story="That is the step before. The weights set its pace then; do they still?",
-        ),
-        Slip(
-            key="bits-kept",
-            wrong=lambda p: _device_s(p, bits=16) + p.kernels * p.issue_s,
-            story="You read 16 bits per weight and added the launches. How many bits are left? What runs beside it?",
-        ),
+        Slip("bytes-only", lambda p: _device_s(p, bits=p.narrow_bits))
+        | "That is how long the device is busy. The CPU has to issue the kernels, too.",
+        Slip("added", lambda p: p.kernels * p.issue_s + _device_s(p, bits=p.narrow_bits))
+        | "You let the host wait for each kernel. It runs ahead: the longer of the two counts.",
+        Slip("unchanged", lambda p: _step_s(p, bits=16))
+        | "That is the step before. The weights set its pace then; do they still?",
+        Slip("bits-kept", lambda p: _device_s(p, bits=16) + p.kernels * p.issue_s)
+        | "You read 16 bits per weight and added the launches. How many bits are left? What runs beside it?",
     ),
 )
 

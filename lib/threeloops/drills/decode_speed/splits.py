@@ -27,18 +27,6 @@ def _draw_read(rng: random.Random) -> Draw:
     )
 
 
-def _small_read(rng: random.Random) -> Draw:
-    return drawn(
-        batch=rng.choice((1, 3)),
-        kv_heads=rng.choice((3, 5)),
-        head_dim=rng.choice((4, 6)),
-        splits=rng.choice((2, 3)),
-        tokens=rng.choice((12, 18, 30)),
-        num_sms=rng.choice((4, 7)),
-        bandwidth=rng.choice((1000.0, 2000.0)),
-    )
-
-
 def _caches(p: Draw) -> int:
     return int(p.batch * p.kv_heads * p.tokens * 2 * p.head_dim * 2)
 
@@ -87,7 +75,15 @@ READ = Drill(
     unit="s",
     target_s=120,
     draw=_draw_read,
-    small=_small_read,
+    small=lambda rng: drawn(
+        batch=rng.choice((1, 3)),
+        kv_heads=rng.choice((3, 5)),
+        head_dim=rng.choice((4, 6)),
+        splits=rng.choice((2, 3)),
+        tokens=rng.choice((12, 18, 30)),
+        num_sms=rng.choice((4, 7)),
+        bandwidth=rng.choice((1000.0, 2000.0)),
+    ),
     prompt=lambda p: (
         f"Attention of one layer in decode, by a kernel that gives each block one KV head of one request, and cuts its"
         f" cache into {p.splits} equal pieces, a block for each. {p.batch} request{'s' if p.batch > 1 else ''} of"
@@ -98,26 +94,11 @@ READ = Drill(
     derive=_derive_read,
     count=_count_read,
     slips=(
-        Slip(
-            key="whole-bandwidth",
-            wrong=lambda p: _caches(p) / p.bandwidth,
-            story="You let every multiprocessor read all the time. How many have a block?",
-        ),
-        Slip(
-            key="not-split",
-            wrong=lambda p: _read(p, splits=1),
-            story="You left the cache in one piece for each KV head.",
-        ),
-        Slip(
-            key="keys-only",
-            wrong=lambda p: _read(p, splits=p.splits) / 2,
-            story="You read keys or values. Attention reads both.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _read(p, splits=p.splits) * 2,
-            story="You gave a number four bytes. In bf16 it has two.",
-        ),
+        Slip("whole-bandwidth", lambda p: _caches(p) / p.bandwidth)
+        | "You let every multiprocessor read all the time. How many have a block?",
+        Slip("not-split", lambda p: _read(p, splits=1)) | "You left the cache in one piece for each KV head.",
+        Slip("keys-only", lambda p: _read(p, splits=p.splits) / 2) | "You read keys or values. Attention reads both.",
+        Slip("one-byte", lambda p: _read(p, splits=p.splits) * 2) | "You gave a number four bytes. In bf16 it has two.",
     ),
 )
 
@@ -158,15 +139,6 @@ def _fewest(p: Draw, *, batch: int, heads: int) -> int:
     )
 
 
-def _derive_fewest(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(_fewest(p, batch=p.batch, heads=p.kv_heads)),
-        formula="ceil(share × multiprocessors / (requests × KV heads)), which one wave still holds",
-        substitution=f"ceil({p.busy / 100} × {p.num_sms} / ({p.batch} × {p.kv_heads}))",
-        source=SOURCE,
-    )
-
-
 def _count_fewest(p: Draw) -> float:
     """Play each number of pieces: the first whose last multiprocessor ends nearly as early as in the best."""
     took = {}
@@ -194,29 +166,22 @@ FEWEST = Drill(
         f" {p.batch} request{'s' if p.batch > 1 else ''} of {p.tokens:,} tokens, {p.heads} query heads that share"
         f" {p.kv_heads} KV head{'s' if p.kv_heads > 1 else ''}. Into how many pieces is each cache cut?"
     ),
-    derive=_derive_fewest,
+    derive=lambda p: Derivation(
+        value=float(_fewest(p, batch=p.batch, heads=p.kv_heads)),
+        formula="ceil(share × multiprocessors / (requests × KV heads)), which one wave still holds",
+        substitution=f"ceil({p.busy / 100} × {p.num_sms} / ({p.batch} × {p.kv_heads}))",
+        source=SOURCE,
+    ),
     count=_count_fewest,
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: float(_filling(p, p.batch * p.heads)),
-            story="You gave every query head a block. Those that share a KV head share its block.",
-        ),
-        Slip(
-            key="all-of-them",
-            wrong=lambda p: float(-(-p.num_sms // (p.batch * p.kv_heads))),
-            story="You wanted all multiprocessors busy. Less is asked for.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: float(_filling(p, p.kv_heads if p.batch > 1 else 2 * p.kv_heads)),
-            story="You counted the blocks of another number of requests.",
-        ),
-        Slip(
-            key="tiles",
-            wrong=lambda p: float(-(-p.tokens // 128)),
-            story="You cut the cache into tiles of 128 tokens. Each piece writes a result that must be merged.",
-        ),
+        Slip("query-heads", lambda p: float(_filling(p, p.batch * p.heads)))
+        | "You gave every query head a block. Those that share a KV head share its block.",
+        Slip("all-of-them", lambda p: float(-(-p.num_sms // (p.batch * p.kv_heads))))
+        | "You wanted all multiprocessors busy. Less is asked for.",
+        Slip("one-request", lambda p: float(_filling(p, p.kv_heads if p.batch > 1 else 2 * p.kv_heads)))
+        | "You counted the blocks of another number of requests.",
+        Slip("tiles", lambda p: float(-(-p.tokens // 128)))
+        | "You cut the cache into tiles of 128 tokens. Each piece writes a result that must be merged.",
     ),
     wanted=lambda p: (
         _filling(p, p.batch * p.kv_heads) * p.batch * p.kv_heads <= p.num_sms and p.batch * p.kv_heads < 0.8 * p.num_sms

@@ -33,33 +33,8 @@ def _draw_floor(rng: random.Random) -> Draw:
     )
 
 
-def _small_floor(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((128e-9, 192e-9)),
-        group=rng.choice((16, 32)),
-        bandwidth=rng.choice((10.0, 20.0)),
-        peak=rng.choice((900.0, 700.0)),
-    )
-
-
 def _floor(p: Draw, *, element: float = 0.5, scale: float = 2.0) -> float:
     return float(p.billions * billion * (element + scale / p.group) / p.bandwidth)
-
-
-def _derive_floor(p: Draw) -> Derivation:
-    return Derivation(
-        value=serving.decode_step_s(
-            weights_bytes=p.billions * billion * (0.5 + 2 / p.group),
-            cache_bytes=0,
-            batch=1,
-            flops_per_token=2 * p.billions * billion,
-            memory_bytes_per_s=p.bandwidth,
-            peak_flops_per_s=p.peak,
-        ),
-        formula="parameters × (half a byte + 2 / group) / bandwidth: longer than 2 × parameters / peak",
-        substitution=f"{giga(p.billions * billion)} × (0.5 + 2 / {p.group}) / {tera(p.bandwidth)}",
-        source=POPE,
-    )
 
 
 def _count_floor(p: Draw) -> float:
@@ -78,40 +53,40 @@ FLOOR = Drill(
     unit="s",
     target_s=80,
     draw=_draw_floor,
-    small=_small_floor,
+    small=lambda rng: drawn(
+        billions=rng.choice((128e-9, 192e-9)),
+        group=rng.choice((16, 32)),
+        bandwidth=rng.choice((10.0, 20.0)),
+        peak=rng.choice((900.0, 700.0)),
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters is kept in 4 bits, with a scale of 2 bytes for every"
         f" {p.group} parameters. The card delivers {p.bandwidth / TB:g} TB/s and computes {p.peak / TFLOP:g} TFLOP/s."
         " One user, a short context. How long does one token take at least?"
     ),
-    derive=_derive_floor,
+    derive=lambda p: Derivation(
+        value=serving.decode_step_s(
+            weights_bytes=p.billions * billion * (0.5 + 2 / p.group),
+            cache_bytes=0,
+            batch=1,
+            flops_per_token=2 * p.billions * billion,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=p.peak,
+        ),
+        formula="parameters × (half a byte + 2 / group) / bandwidth: longer than 2 × parameters / peak",
+        substitution=f"{giga(p.billions * billion)} × (0.5 + 2 / {p.group}) / {tera(p.bandwidth)}",
+        source=POPE,
+    ),
     count=_count_floor,
     slips=(
-        Slip(
-            key="no-scales",
-            wrong=lambda p: _floor(p, scale=0),
-            story="You read half a byte per parameter. The scales are read with them.",
-        ),
-        Slip(
-            key="arithmetic",
-            wrong=lambda p: 2 * p.billions * billion / p.peak,
-            story="That is the arithmetic. Which takes longer here, computing or reading?",
-        ),
-        Slip(
-            key="sixteen-bits",
-            wrong=lambda p: _floor(p, element=2, scale=0),
-            story="You read the weights in 16 bits. They are kept, and read, in fewer.",
-        ),
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: _floor(p, element=4),
-            story="You gave a parameter four bytes. It has four bits.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _floor(p, element=1),
-            story="You gave a parameter a whole byte. Four bits are less.",
-        ),
+        Slip("no-scales", lambda p: _floor(p, scale=0))
+        | "You read half a byte per parameter. The scales are read with them.",
+        Slip("arithmetic", lambda p: 2 * p.billions * billion / p.peak)
+        | "That is the arithmetic. Which takes longer here, computing or reading?",
+        Slip("sixteen-bits", lambda p: _floor(p, element=2, scale=0))
+        | "You read the weights in 16 bits. They are kept, and read, in fewer.",
+        Slip("bits-as-bytes", lambda p: _floor(p, element=4)) | "You gave a parameter four bytes. It has four bits.",
+        Slip("one-byte", lambda p: _floor(p, element=1)) | "You gave a parameter a whole byte. Four bits are less.",
     ),
 )
 
@@ -124,12 +99,6 @@ def _draw_ridge(rng: random.Random) -> Draw:
     share = rng.randrange(12, 25) / 100  # of the longest cache with which any batch suffices
     cache = round(share * 2 * billions * billion * bandwidth * TB / (peak * TFLOP) / MB)
     return drawn(billions=billions, bandwidth=bandwidth * TB, peak=peak * TFLOP, cache=round(cache * MB))
-
-
-def _small_ridge(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((30e-9, 50e-9)), bandwidth=1000.0, peak=rng.choice((20e3, 30e3)), cache=rng.choice((1, 0.5))
-    )
 
 
 def _ridge(p: Draw, *, flops: float = 2, element: float = 2, sign: int = -1) -> float:
@@ -175,7 +144,9 @@ RIDGE = Drill(
     unit="",
     target_s=150,
     draw=_draw_ridge,
-    small=_small_ridge,
+    small=lambda rng: drawn(
+        billions=rng.choice((30e-9, 50e-9)), bandwidth=1000.0, peak=rng.choice((20e3, 30e3)), cache=rng.choice((1, 0.5))
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes on a card with {p.bandwidth / TB:g}"
         f" TB/s and {p.peak / TFLOP:g} TFLOP/s. Every request has a KV cache of {p.cache / MB:,.0f} MB. From which"
@@ -186,29 +157,14 @@ RIDGE = Drill(
     count=_count_ridge,
     prerequisites=("serving-decode-step",),
     slips=(
-        Slip(
-            key="no-caches",
-            wrong=lambda p: p.peak / p.bandwidth,
-            story=(
-                "That is the ridge point, from which on the matmuls compute for longer. The question also counts the"
-                " caches."
-            ),
-        ),
-        Slip(
-            key="caches-help",
-            wrong=lambda p: _ridge(p, sign=1),
-            story="You let the caches bring arithmetic sooner. They add reading, and put it off.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _ridge(p, element=1),
-            story="You gave a parameter one byte. 16 bits are two.",
-        ),
-        Slip(
-            key="three-passes",
-            wrong=lambda p: _ridge(p, flops=6),
-            story="You counted the FLOPs of training. Nothing is learnt here.",
-        ),
+        Slip("no-caches", lambda p: p.peak / p.bandwidth)
+        | "That is the ridge point, from which on the matmuls compute for longer. The question also counts the"
+        " caches.",
+        Slip("caches-help", lambda p: _ridge(p, sign=1))
+        | "You let the caches bring arithmetic sooner. They add reading, and put it off.",
+        Slip("one-byte", lambda p: _ridge(p, element=1)) | "You gave a parameter one byte. 16 bits are two.",
+        Slip("three-passes", lambda p: _ridge(p, flops=6))
+        | "You counted the FLOPs of training. Nothing is learnt here.",
     ),
 )
 
@@ -227,24 +183,33 @@ def _draw_tensor(rng: random.Random) -> Draw:
     )
 
 
-def _small_tensor(rng: random.Random) -> Draw:
-    return drawn(
+def _tensor(p: Draw, *, reading: float | None = None, sums: float = 2.0) -> float:
+    read = (2 * p.billions * billion + p.cache) / p.tp if reading is None else reading
+    return float(read / p.bandwidth + sums * p.layers * p.latency_us * MICRO)
+
+
+TENSOR = Drill(
+    key="decode-tensor-parallel-step",
+    taught=TAUGHT,
+    title="A step on many GPUs",
+    unit="s",
+    target_s=130,
+    draw=_draw_tensor,
+    small=lambda rng: drawn(
         billions=rng.choice((4e-9, 6e-9)),
         layers=rng.choice((3, 5)),
         tp=rng.choice((4, 16)),
         bandwidth=rng.choice((1e4, 3e4)),
         cache=rng.choice((5, 7)),
         latency_us=rng.randrange(20, 52),
-    )
-
-
-def _tensor(p: Draw, *, reading: float | None = None, sums: float = 2.0) -> float:
-    read = (2 * p.billions * billion + p.cache) / p.tp if reading is None else reading
-    return float(read / p.bandwidth + sums * p.layers * p.latency_us * MICRO)
-
-
-def _derive_tensor(p: Draw) -> Derivation:
-    return Derivation(
+    ),
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters in 16 bits, {p.layers} layers, decodes tensor-parallel on"
+        f" {p.tp} GPUs of {p.bandwidth / TB:g} TB/s each. The caches of the batch take {p.cache / GB:g} GB and split"
+        f" evenly. Attention and MLP of each layer end in an all-reduce of {p.latency_us} µs, with nothing to hide"
+        " behind. Reading, not computing, sets the pace. How long is a step at least?"
+    ),
+    derive=lambda p: Derivation(
         value=decode_floor.tensor_parallel_step_s(
             weights_bytes=2 * p.billions * billion,
             cache_bytes=p.cache,
@@ -259,24 +224,7 @@ def _derive_tensor(p: Draw) -> Derivation:
             f" {p.latency_us}e-6"
         ),
         source="Pope et al., 2022, arXiv:2211.05102, section 3 (partitioned layers and their sums)",
-    )
-
-
-TENSOR = Drill(
-    key="decode-tensor-parallel-step",
-    taught=TAUGHT,
-    title="A step on many GPUs",
-    unit="s",
-    target_s=130,
-    draw=_draw_tensor,
-    small=_small_tensor,
-    prompt=lambda p: (
-        f"A dense model of {p.billions:g} billion parameters in 16 bits, {p.layers} layers, decodes tensor-parallel on"
-        f" {p.tp} GPUs of {p.bandwidth / TB:g} TB/s each. The caches of the batch take {p.cache / GB:g} GB and split"
-        f" evenly. Attention and MLP of each layer end in an all-reduce of {p.latency_us} µs, with nothing to hide"
-        " behind. Reading, not computing, sets the pace. How long is a step at least?"
     ),
-    derive=_derive_tensor,
     count=lambda p: decode_clock.ranks_step_s(
         layers=[2 * p.billions * billion / p.layers] * p.layers,
         caches=[p.cache / p.layers] * p.layers,
@@ -286,26 +234,14 @@ TENSOR = Drill(
     ),
     prerequisites=("serving-decode-step",),
     slips=(
-        Slip(
-            key="no-all-reduce",
-            wrong=lambda p: _tensor(p, sums=0),
-            story="You read, and added nothing up. Each layer waits for the sum over all GPUs.",
-        ),
-        Slip(
-            key="one-per-layer",
-            wrong=lambda p: _tensor(p, sums=1),
-            story="You added up once per layer. Attention and MLP each end in a sum.",
-        ),
-        Slip(
-            key="cache-not-split",
-            wrong=lambda p: _tensor(p, reading=2 * p.billions * billion / p.tp + p.cache),
-            story="You let each GPU read all caches. Heads are split, and their caches with them.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _tensor(p, reading=2 * p.billions * billion + p.cache),
-            story="You read everything from one memory. The GPUs read their parts at the same time.",
-        ),
+        Slip("no-all-reduce", lambda p: _tensor(p, sums=0))
+        | "You read, and added nothing up. Each layer waits for the sum over all GPUs.",
+        Slip("one-per-layer", lambda p: _tensor(p, sums=1))
+        | "You added up once per layer. Attention and MLP each end in a sum.",
+        Slip("cache-not-split", lambda p: _tensor(p, reading=2 * p.billions * billion / p.tp + p.cache))
+        | "You let each GPU read all caches. Heads are split, and their caches with them.",
+        Slip("one-gpu", lambda p: _tensor(p, reading=2 * p.billions * billion + p.cache))
+        | "You read everything from one memory. The GPUs read their parts at the same time.",
     ),
     function=AsFunction(
         takes=("billions", "layers", "tp", "bandwidth", "cache", "latency_us"),
@@ -326,12 +262,6 @@ def _draw_experts(rng: random.Random) -> Draw:
         batch=rng.randint(max(3, fewest), most),
         layers=rng.choice((24, 36, 58, 61)),
         expert_mb=rng.choice((13.3, 17.7, 25.2, 44.0)),
-    )
-
-
-def _small_experts(rng: random.Random) -> Draw:
-    return drawn(
-        experts=rng.choice((4, 5)), top_k=2, batch=rng.choice((2, 3)), layers=rng.choice((3, 5)), expert_mb=0.5
     )
 
 
@@ -365,7 +295,9 @@ EXPERTS = Drill(
     unit="B",
     target_s=130,
     draw=_draw_experts,
-    small=_small_experts,
+    small=lambda rng: drawn(
+        experts=rng.choice((4, 5)), top_k=2, batch=rng.choice((2, 3)), layers=rng.choice((3, 5)), expert_mb=0.5
+    ),
     prompt=lambda p: (
         f"Each of {p.layers} layers has {p.experts} experts of {p.expert_mb:g} MB, of which every token uses {p.top_k}."
         f" A decode step serves {p.batch} requests, whose tokens choose evenly and independently of one another. How"
@@ -374,31 +306,16 @@ EXPERTS = Drill(
     derive=_derive_experts,
     count=_count_experts,
     slips=(
-        Slip(
-            key="all-different",
-            wrong=lambda p: _read(p, p.top_k * p.batch),
-            story="You let no two tokens choose the same expert. Some do, and it is read once for both.",
-        ),
-        Slip(
-            key="one-token",
-            wrong=lambda p: _read(p, p.top_k),
-            story="Those are the experts of one token. The batch has more, and they choose others.",
-        ),
-        Slip(
-            key="all-experts",
-            wrong=lambda p: _read(p, p.experts),
-            story="You read every expert. So small a batch leaves some of them alone.",
-        ),
-        Slip(
-            key="untouched",
-            wrong=lambda p: _read(p, p.experts * (1 - p.top_k / p.experts) ** p.batch),
-            story="Those are the experts that no token chose.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _derive_experts(p).value / p.layers,
-            story="That is one layer. Each layer has its own experts and its own router.",
-        ),
+        Slip("all-different", lambda p: _read(p, p.top_k * p.batch))
+        | "You let no two tokens choose the same expert. Some do, and it is read once for both.",
+        Slip("one-token", lambda p: _read(p, p.top_k))
+        | "Those are the experts of one token. The batch has more, and they choose others.",
+        Slip("all-experts", lambda p: _read(p, p.experts))
+        | "You read every expert. So small a batch leaves some of them alone.",
+        Slip("untouched", lambda p: _read(p, p.experts * (1 - p.top_k / p.experts) ** p.batch))
+        | "Those are the experts that no token chose.",
+        Slip("one-layer", lambda p: _derive_experts(p).value / p.layers)
+        | "That is one layer. Each layer has its own experts and its own router.",
     ),
     function=AsFunction(
         takes=("experts", "top_k", "batch", "layers", "expert_mb"), limit={"batch": 1}, limit_case="a single request"
@@ -416,10 +333,6 @@ def _draw_bits(rng: random.Random) -> Draw:
         batch=rng.randrange(7, 11),
         per_request=round(billions * rng.randrange(7, 13)) * 10_000_000,
     )
-
-
-def _small_bits(rng: random.Random) -> Draw:
-    return drawn(billions=rng.choice((32e-9, 64e-9)), group=16, batch=rng.choice((7, 9)), per_request=4)
 
 
 def _times(p: Draw, *, element: float = 0.5, scale: float = 2.0, batch: int | None = None) -> float:
@@ -471,7 +384,7 @@ BITS = Drill(
     unit="",
     target_s=120,
     draw=_draw_bits,
-    small=_small_bits,
+    small=lambda rng: drawn(billions=rng.choice((32e-9, 64e-9)), group=16, batch=rng.choice((7, 9)), per_request=4),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters in 16 bits decodes for {p.batch} requests, each with a KV"
         f" cache of {fmt_bytes(p.per_request, base=10)}. Its weights are put into 4 bits, with a scale of 2 bytes for"
@@ -482,27 +395,14 @@ BITS = Drill(
     count=_count_bits,
     prerequisites=("serving-decode-step",),
     slips=(
-        Slip(
-            key="weights-alone",
-            wrong=lambda p: _times(p, batch=0),
-            story="That is how much smaller the weights are. A step reads something else, too.",
-        ),
-        Slip(
-            key="one-cache",
-            wrong=lambda p: _times(p, batch=1),
-            story="You read the cache of one request. The batch has more.",
-        ),
-        Slip(
-            key="no-scales",
-            wrong=lambda p: _times(p, scale=0),
-            story="You read half a byte per parameter. The scales are read with them.",
-        ),
-        Slip(key="turned-over", wrong=lambda p: 1 / _times(p), story="That is how many times as long a step becomes."),
-        Slip(
-            key="eight-bits",
-            wrong=lambda p: _times(p, element=1, scale=0),
-            story="You gave a parameter a whole byte. Four bits are less.",
-        ),
+        Slip("weights-alone", lambda p: _times(p, batch=0))
+        | "That is how much smaller the weights are. A step reads something else, too.",
+        Slip("one-cache", lambda p: _times(p, batch=1)) | "You read the cache of one request. The batch has more.",
+        Slip("no-scales", lambda p: _times(p, scale=0))
+        | "You read half a byte per parameter. The scales are read with them.",
+        Slip("turned-over", lambda p: 1 / _times(p)) | "That is how many times as long a step becomes.",
+        Slip("eight-bits", lambda p: _times(p, element=1, scale=0))
+        | "You gave a parameter a whole byte. Four bits are less.",
     ),
 )
 

@@ -29,15 +29,6 @@ def _draw_prefill(rng: random.Random) -> Draw:
     )
 
 
-def _small_prefill(rng: random.Random) -> Draw:
-    return drawn(
-        tokens=rng.randrange(3, 9),
-        billions=rng.choice((2e-9, 3e-9)),
-        peak=rng.choice((100.0, 200.0)),
-        utilisation=rng.choice((0.25, 0.5)),
-    )
-
-
 def _prefill(p: Draw, **changes: Any) -> float:
     values = {
         "tokens": p.tokens,
@@ -61,7 +52,12 @@ PREFILL = Drill(
     unit="s",
     target_s=90,
     draw=_draw_prefill,
-    small=_small_prefill,
+    small=lambda rng: drawn(
+        tokens=rng.randrange(3, 9),
+        billions=rng.choice((2e-9, 3e-9)),
+        peak=rng.choice((100.0, 200.0)),
+        utilisation=rng.choice((0.25, 0.5)),
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters reads a prompt of {p.tokens:,} tokens. The GPU's peak is"
         f" {p.peak / TFLOP:,g} TFLOP/s, and matmuls reach {100 * p.utilisation:g} % of it. Leave attention's"
@@ -75,29 +71,14 @@ PREFILL = Drill(
     ),
     count=_count_prefill,
     slips=(
-        Slip(
-            key="no-two",
-            wrong=lambda p: _prefill(p) / 2,
-            story="You counted one operation per parameter and token. A multiplication and an addition are two.",
-        ),
-        Slip(
-            key="at-peak",
-            wrong=lambda p: _prefill(p, utilisation=1),
-            story="You ran at the data sheet's peak. The question says what share of it is reached.",
-        ),
-        Slip(
-            key="one-token", wrong=lambda p: _prefill(p, tokens=1), story="That is one token. The whole prompt is read."
-        ),
-        Slip(
-            key="training",
-            wrong=lambda p: 3 * _prefill(p),
-            story="You counted a backward pass. Nothing is learnt here.",
-        ),
-        Slip(
-            key="share-multiplied",
-            wrong=lambda p: _prefill(p) * p.utilisation**2,
-            story="You multiplied by the share reached. A slower machine takes longer, not shorter.",
-        ),
+        Slip("no-two", lambda p: _prefill(p) / 2)
+        | "You counted one operation per parameter and token. A multiplication and an addition are two.",
+        Slip("at-peak", lambda p: _prefill(p, utilisation=1))
+        | "You ran at the data sheet's peak. The question says what share of it is reached.",
+        Slip("one-token", lambda p: _prefill(p, tokens=1)) | "That is one token. The whole prompt is read.",
+        Slip("training", lambda p: 3 * _prefill(p)) | "You counted a backward pass. Nothing is learnt here.",
+        Slip("share-multiplied", lambda p: _prefill(p) * p.utilisation**2)
+        | "You multiplied by the share reached. A slower machine takes longer, not shorter.",
     ),
 )
 
@@ -111,32 +92,10 @@ def _draw_decode(rng: random.Random) -> Draw:
     return drawn(billions=billions, bandwidth=bandwidth * TB, batch=rng.randrange(13, 19), per_request=per_request)
 
 
-def _small_decode(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((3e-9, 5e-9)), bandwidth=10.0, batch=rng.choice((3, 4)), per_request=rng.choice((7, 9))
-    )
-
-
 def _decode(p: Draw, *, weights: float = 2.0, batch: int | None = None, per_request: float | None = None) -> float:
     """Seconds of a step, bound by bandwidth in every draw; `weights` is bytes per parameter."""
     size = p.per_request if per_request is None else per_request
     return float((weights * p.billions * billion + (p.batch if batch is None else batch) * size) / p.bandwidth)
-
-
-def _derive_decode(p: Draw) -> Derivation:
-    return Derivation(
-        value=serving.decode_step_s(
-            weights_bytes=2 * p.billions * billion,
-            cache_bytes=p.batch * p.per_request,
-            batch=p.batch,
-            flops_per_token=2 * p.billions * billion,
-            memory_bytes_per_s=p.bandwidth,
-            peak_flops_per_s=2 * p.batch * p.bandwidth,
-        ),
-        formula="(parameters × bytes each + requests × cache of each) / bandwidth",
-        substitution=f"({giga(p.billions * billion)} × 2 + {p.batch} × {p.per_request:.0f}) / {tera(p.bandwidth)}",
-        source=POPE,
-    )
 
 
 def _count_decode(p: Draw) -> float:
@@ -154,40 +113,37 @@ DECODE = Drill(
     unit="s",
     target_s=100,
     draw=_draw_decode,
-    small=_small_decode,
+    small=lambda rng: drawn(
+        billions=rng.choice((3e-9, 5e-9)), bandwidth=10.0, batch=rng.choice((3, 4)), per_request=rng.choice((7, 9))
+    ),
     prompt=lambda p: (
         f"A dense model of {p.billions:g} billion parameters, kept in 16 bits, decodes for {p.batch} requests at once;"
         f" each has a KV cache of {fmt_bytes(p.per_request, base=10)}. Memory delivers {p.bandwidth / TB:g} TB/s,"
         " and arithmetic takes less time than reading. How long does one step take at least?"
     ),
-    derive=_derive_decode,
+    derive=lambda p: Derivation(
+        value=serving.decode_step_s(
+            weights_bytes=2 * p.billions * billion,
+            cache_bytes=p.batch * p.per_request,
+            batch=p.batch,
+            flops_per_token=2 * p.billions * billion,
+            memory_bytes_per_s=p.bandwidth,
+            peak_flops_per_s=2 * p.batch * p.bandwidth,
+        ),
+        formula="(parameters × bytes each + requests × cache of each) / bandwidth",
+        substitution=f"({giga(p.billions * billion)} × 2 + {p.batch} × {p.per_request:.0f}) / {tera(p.bandwidth)}",
+        source=POPE,
+    ),
     count=_count_decode,
     slips=(
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _decode(p, batch=0),
-            story="You read the weights only. Every request's cache is read in every step, too.",
-        ),
-        Slip(
-            key="cache-only",
-            wrong=lambda p: _decode(p, weights=0),
-            story="You read the caches only. The weights come from memory in every step.",
-        ),
-        Slip(
-            key="weights-per-request",
-            wrong=lambda p: _decode(p, weights=2 * p.batch),
-            story="You read the weights once per request. The whole batch shares one reading.",
-        ),
-        Slip(
-            key="one-cache",
-            wrong=lambda p: _decode(p, batch=1),
-            story="You read the cache of one request. Each has its own.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _decode(p, weights=1),
-            story="You gave a parameter one byte. 16 bits are two.",
-        ),
+        Slip("weights-only", lambda p: _decode(p, batch=0))
+        | "You read the weights only. Every request's cache is read in every step, too.",
+        Slip("cache-only", lambda p: _decode(p, weights=0))
+        | "You read the caches only. The weights come from memory in every step.",
+        Slip("weights-per-request", lambda p: _decode(p, weights=2 * p.batch))
+        | "You read the weights once per request. The whole batch shares one reading.",
+        Slip("one-cache", lambda p: _decode(p, batch=1)) | "You read the cache of one request. Each has its own.",
+        Slip("one-byte", lambda p: _decode(p, weights=1)) | "You gave a parameter one byte. 16 bits are two.",
     ),
 )
 
@@ -229,47 +185,21 @@ REQUEST = Drill(
         )[-1]
     ),
     slips=(
-        Slip(
-            key="no-ttft",
-            wrong=lambda p: (p.tokens - 1) * p.itl_ms * ms,
-            story="You began to count at the first token. It had to be waited for.",
-        ),
-        Slip(
-            key="first-counted-slow",
-            wrong=lambda p: p.tokens * p.ttft_ms * ms,
-            story="You waited TTFT for every token. The prompt is read once.",
-        ),
-        Slip(
-            key="itl-only-once",
-            wrong=lambda p: (p.ttft_ms + p.itl_ms) * ms,
-            story="You waited for the second token. There are more.",
-        ),
-        Slip(
-            key="ttft-only", wrong=lambda p: p.ttft_ms * ms, story="That is when the first token comes, not the last."
-        ),
+        Slip("no-ttft", lambda p: (p.tokens - 1) * p.itl_ms * ms)
+        | "You began to count at the first token. It had to be waited for.",
+        Slip("first-counted-slow", lambda p: p.tokens * p.ttft_ms * ms)
+        | "You waited TTFT for every token. The prompt is read once.",
+        Slip("itl-only-once", lambda p: (p.ttft_ms + p.itl_ms) * ms)
+        | "You waited for the second token. There are more.",
+        Slip("ttft-only", lambda p: p.ttft_ms * ms) | "That is when the first token comes, not the last.",
     ),
     near=(
-        Slip(
-            key="one-gap-too-many",
-            wrong=lambda p: (p.ttft_ms + p.tokens * p.itl_ms) * ms,
-            story="You waited ITL for every token. The first one comes with TTFT; gaps are between tokens.",
-        ),
+        Slip("one-gap-too-many", lambda p: (p.ttft_ms + p.tokens * p.itl_ms) * ms)
+        | "You waited ITL for every token. The first one comes with TTFT; gaps are between tokens.",
     ),
 )
 
 # --- targets that have to fit together -----------------------------------------------------------
-
-
-def _draw_most(rng: random.Random) -> Draw:
-    return drawn(
-        deadline_ms=rng.randrange(5000, 9000, 100), ttft_ms=rng.randrange(900, 1500, 50), itl_ms=rng.randrange(24, 46)
-    )
-
-
-def _small_most(rng: random.Random) -> Draw:
-    return drawn(
-        deadline_ms=rng.randrange(2000, 2400, 10), ttft_ms=rng.randrange(900, 1000, 10), itl_ms=rng.randrange(24, 46)
-    )
 
 
 def _most(p: Draw, **changes: float) -> int:
@@ -285,8 +215,12 @@ MOST = Drill(
     unit="token",
     whole="down",
     target_s=75,
-    draw=_draw_most,
-    small=_small_most,
+    draw=lambda rng: drawn(
+        deadline_ms=rng.randrange(5000, 9000, 100), ttft_ms=rng.randrange(900, 1500, 50), itl_ms=rng.randrange(24, 46)
+    ),
+    small=lambda rng: drawn(
+        deadline_ms=rng.randrange(2000, 2400, 10), ttft_ms=rng.randrange(900, 1000, 10), itl_ms=rng.randrange(24, 46)
+    ),
     prompt=lambda p: (
         f"Sales has promised: first token within {p.ttft_ms} ms, {p.itl_ms} ms between tokens, and whole answers within"
         f" {p.deadline_ms * ms:g} s. A server keeps the first two exactly. How many tokens may an answer have at most"
@@ -302,22 +236,12 @@ MOST = Drill(
         Fraction(p.deadline_ms, 1000), ttft_s=Fraction(p.ttft_ms, 1000), itl_s=Fraction(p.itl_ms, 1000)
     ),
     slips=(
-        Slip(
-            key="no-ttft",
-            wrong=lambda p: _most(p, ttft_s=0),
-            story="You started at once. The first token has to be waited for.",
-        ),
-        Slip(
-            key="ttft-per-token",
-            wrong=lambda p: p.deadline_ms // p.ttft_ms,
-            story="You waited TTFT for every token. After the first they come at ITL.",
-        ),
-        Slip(
-            key="per-second",
-            wrong=lambda p: 1 / (p.itl_ms * ms),
-            story="That is how many come in a second. How many seconds are there?",
-        ),
-        Slip(key="ttft-twice", wrong=lambda p: _most(p, ttft_s=2 * p.ttft_ms * ms), story="You took TTFT off twice."),
+        Slip("no-ttft", lambda p: _most(p, ttft_s=0)) | "You started at once. The first token has to be waited for.",
+        Slip("ttft-per-token", lambda p: p.deadline_ms // p.ttft_ms)
+        | "You waited TTFT for every token. After the first they come at ITL.",
+        Slip("per-second", lambda p: 1 / (p.itl_ms * ms))
+        | "That is how many come in a second. How many seconds are there?",
+        Slip("ttft-twice", lambda p: _most(p, ttft_s=2 * p.ttft_ms * ms)) | "You took TTFT off twice.",
     ),
     function=AsFunction(
         takes=("deadline_ms", "ttft_ms", "itl_ms"),
@@ -339,22 +263,31 @@ def _draw_batch(rng: random.Random) -> Draw:
     )
 
 
-def _small_batch(rng: random.Random) -> Draw:
-    return drawn(
-        billions=rng.choice((30e-9, 40e-9)),
-        bandwidth=rng.choice((9000.0, 11000.0)),
-        per_request=rng.choice((5, 7)),
-        itl_ms=rng.choice((20, 30)),
-    )
-
-
 def _batch(p: Draw, *, weights: float = 2.0) -> float:
     """Requests that fit beside weights of so many bytes per parameter (0: none are read)."""
     return float((p.itl_ms * ms * p.bandwidth - weights * p.billions * billion) // p.per_request)
 
 
-def _derive_batch(p: Draw) -> Derivation:
-    return Derivation(
+BATCH = Drill(
+    key="serving-batch-for-itl",
+    taught=TAUGHT,
+    title="How many share a step",
+    unit="",
+    whole="down",
+    target_s=110,
+    draw=_draw_batch,
+    small=lambda rng: drawn(
+        billions=rng.choice((30e-9, 40e-9)),
+        bandwidth=rng.choice((9000.0, 11000.0)),
+        per_request=rng.choice((5, 7)),
+        itl_ms=rng.choice((20, 30)),
+    ),
+    prompt=lambda p: (
+        f"A dense model of {p.billions:g} billion parameters in 16 bits decodes on a GPU with {p.bandwidth / TB:g}"
+        f" TB/s. Every request has a KV cache of {p.per_request / MB:,.0f} MB, and there is memory enough. As far as"
+        f" reading goes, how many requests can share a step of at most {p.itl_ms} ms?"
+    ),
+    derive=lambda p: Derivation(
         value=serving.largest_batch_within_itl(
             itl_s=p.itl_ms * ms,
             weights_bytes=2 * p.billions * billion,
@@ -366,24 +299,7 @@ def _derive_batch(p: Draw) -> Derivation:
             f"floor(({p.itl_ms} / 1000 × {tera(p.bandwidth)} − {giga(p.billions * billion)} × 2) / {p.per_request:.0f})"
         ),
         source=POPE,
-    )
-
-
-BATCH = Drill(
-    key="serving-batch-for-itl",
-    taught=TAUGHT,
-    title="How many share a step",
-    unit="",
-    whole="down",
-    target_s=110,
-    draw=_draw_batch,
-    small=_small_batch,
-    prompt=lambda p: (
-        f"A dense model of {p.billions:g} billion parameters in 16 bits decodes on a GPU with {p.bandwidth / TB:g}"
-        f" TB/s. Every request has a KV cache of {p.per_request / MB:,.0f} MB, and there is memory enough. As far as"
-        f" reading goes, how many requests can share a step of at most {p.itl_ms} ms?"
     ),
-    derive=_derive_batch,
     count=lambda p: decoding.most_together(
         step_s=p.itl_ms * ms,
         weights_bytes=round(2 * p.billions * billion),
@@ -392,26 +308,12 @@ BATCH = Drill(
     ),
     prerequisites=("serving-decode-step",),
     slips=(
-        Slip(
-            key="no-weights",
-            wrong=lambda p: _batch(p, weights=0),
-            story="You gave the whole step to the caches. The weights are read first.",
-        ),
-        Slip(
-            key="weights-each",
-            wrong=lambda p: p.itl_ms * ms * p.bandwidth // (2 * p.billions * billion + p.per_request),
-            story="You read the weights for every request. A step reads them once for all.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _batch(p, weights=1),
-            story="You gave a parameter one byte. 16 bits are two.",
-        ),
-        Slip(
-            key="four-bytes",
-            wrong=lambda p: _batch(p, weights=4),
-            story="You gave a parameter four bytes. 16 bits are two.",
-        ),
+        Slip("no-weights", lambda p: _batch(p, weights=0))
+        | "You gave the whole step to the caches. The weights are read first.",
+        Slip("weights-each", lambda p: p.itl_ms * ms * p.bandwidth // (2 * p.billions * billion + p.per_request))
+        | "You read the weights for every request. A step reads them once for all.",
+        Slip("one-byte", lambda p: _batch(p, weights=1)) | "You gave a parameter one byte. 16 bits are two.",
+        Slip("four-bytes", lambda p: _batch(p, weights=4)) | "You gave a parameter four bytes. 16 bits are two.",
     ),
 )
 
