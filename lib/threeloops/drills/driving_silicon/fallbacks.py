@@ -14,14 +14,6 @@ TABLE = "NVIDIA TensorRT documentation 11.4, DLA Supported Layers and Restrictio
 # --- loadables -----------------------------------------------------------------------------------
 
 
-def _draw_pieces(rng: random.Random) -> Draw:
-    return drawn(networks=rng.randrange(2, 8), layers=rng.randrange(24, 56), every=rng.randrange(3, 8))
-
-
-def _small_pieces(rng: random.Random) -> Draw:
-    return drawn(networks=rng.choice((2, 3)), layers=rng.randrange(5, 9), every=rng.choice((2, 3)))
-
-
 def _ops(layers: int, every: int) -> list[str]:
     """One network's operators, in the order in which they run."""
     ops: list[str] = []
@@ -52,8 +44,8 @@ PIECES = Drill(
     unit="",
     whole="exact",
     target_s=90,
-    draw=_draw_pieces,
-    small=_small_pieces,
+    draw=lambda rng: drawn(networks=rng.randrange(2, 8), layers=rng.randrange(24, 56), every=rng.randrange(3, 8)),
+    small=lambda rng: drawn(networks=rng.choice((2, 3)), layers=rng.randrange(5, 9), every=rng.choice((2, 3))),
     prompt=lambda p: (
         f"{p.networks} networks go to one DLA, with fall-back to the GPU. Each is a chain of {p.layers} convolutions,"
         " every one of them followed by an activation, and one more convolution at the end. Activations number"
@@ -68,26 +60,14 @@ PIECES = Drill(
     ),
     count=_count_pieces,
     slips=(
-        Slip(
-            key="cuts",
-            wrong=lambda p: p.networks * (p.layers // p.every),
-            story="You counted the cuts. What lies behind the last of them is a piece, too.",
-        ),
-        Slip(
-            key="gpu-too",
-            wrong=lambda p: p.networks * (2 * (p.layers // p.every) + 1),
-            story="The GPU's pieces are among them. A loadable is what the DLA runs.",
-        ),
-        Slip(
-            key="one-network",
-            wrong=lambda p: p.layers // p.every + 1,
-            story="That is one network. The others need loadables of their own.",
-        ),
-        Slip(
-            key="each-activation",
-            wrong=lambda p: p.networks * (p.layers + 1),
-            story="You cut at every activation. ReLU is a layer of the DLA.",
-        ),
+        Slip("cuts", lambda p: p.networks * (p.layers // p.every))
+        | "You counted the cuts. What lies behind the last of them is a piece, too.",
+        Slip("gpu-too", lambda p: p.networks * (2 * (p.layers // p.every) + 1))
+        | "The GPU's pieces are among them. A loadable is what the DLA runs.",
+        Slip("one-network", lambda p: p.layers // p.every + 1)
+        | "That is one network. The others need loadables of their own.",
+        Slip("each-activation", lambda p: p.networks * (p.layers + 1))
+        | "You cut at every activation. ReLU is a layer of the DLA.",
     ),
 )
 
@@ -151,31 +131,15 @@ SLOWER = Drill(
     ),
     count=_count_slower,
     slips=(
-        Slip(
-            key="there-only",
-            wrong=lambda p: (_slower(p) + p.alone * ms + p.pieces * p.gpu * us) / 2,
-            story="You went to the GPU and stayed there. After each activation the DLA has the next convolution.",
-        ),
-        Slip(
-            key="one-pass",
-            wrong=lambda p: _slower(p, tensor=p.tensor / 2),
-            story="You moved each tensor once. One engine writes it, the other reads it.",
-        ),
-        Slip(
-            key="no-bytes",
-            wrong=lambda p: _slower(p, tensor=0),
-            story="You left out the tensors. Every change takes one through memory.",
-        ),
-        Slip(
-            key="bytes-alone",
-            wrong=lambda p: _slower(p, hand_over=0),
-            story="You left out what a change takes besides its bytes.",
-        ),
-        Slip(
-            key="no-hand-overs",
-            wrong=lambda p: p.alone * ms + p.pieces * p.gpu * us,
-            story="You added the GPU's work alone. What lies between the engines takes longer.",
-        ),
+        Slip("there-only", lambda p: (_slower(p) + p.alone * ms + p.pieces * p.gpu * us) / 2)
+        | "You went to the GPU and stayed there. After each activation the DLA has the next convolution.",
+        Slip("one-pass", lambda p: _slower(p, tensor=p.tensor / 2))
+        | "You moved each tensor once. One engine writes it, the other reads it.",
+        Slip("no-bytes", lambda p: _slower(p, tensor=0))
+        | "You left out the tensors. Every change takes one through memory.",
+        Slip("bytes-alone", lambda p: _slower(p, hand_over=0)) | "You left out what a change takes besides its bytes.",
+        Slip("no-hand-overs", lambda p: p.alone * ms + p.pieces * p.gpu * us)
+        | "You added the GPU's work alone. What lies between the engines takes longer.",
     ),
 )
 

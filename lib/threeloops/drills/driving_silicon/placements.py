@@ -57,26 +57,13 @@ RIDGE = Drill(
     count=_count_ridge,
     prerequisites=("soc-dense-gpu",),
     slips=(
-        Slip(
-            key="sparse",
-            wrong=lambda p: p.gpu * TFLOP / (p.bandwidth * GB),
-            story="That is with the sparse rate. Dense weights reach half of it.",
-        ),
-        Slip(
-            key="with-dla",
-            wrong=lambda p: (p.gpu + p.dla) / 2 * TFLOP / (p.bandwidth * GB),
-            story="The DLAs are in it. The network runs on the GPU.",
-        ),
-        Slip(
-            key="brochure",
-            wrong=lambda p: (p.gpu + p.dla) * TFLOP / (p.bandwidth * GB),
-            story="You divided the brochure's total, DLAs and sparsity included.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: p.gpu / 2 * TFLOP / (p.bandwidth * GB) / BITS_PER_BYTE,
-            story="Per bit. Asked is per byte.",
-        ),
+        Slip("sparse", lambda p: p.gpu * TFLOP / (p.bandwidth * GB))
+        | "That is with the sparse rate. Dense weights reach half of it.",
+        Slip("with-dla", lambda p: (p.gpu + p.dla) / 2 * TFLOP / (p.bandwidth * GB))
+        | "The DLAs are in it. The network runs on the GPU.",
+        Slip("brochure", lambda p: (p.gpu + p.dla) * TFLOP / (p.bandwidth * GB))
+        | "You divided the brochure's total, DLAs and sparsity included.",
+        Slip("bits", lambda p: p.gpu / 2 * TFLOP / (p.bandwidth * GB) / BITS_PER_BYTE) | "Per bit. Asked is per byte.",
     ),
 )
 
@@ -147,26 +134,14 @@ FLOOR = Drill(
     count=_count_floor,
     prerequisites=("soc-ridge-point",),
     slips=(
-        Slip(
-            key="arithmetic",
-            wrong=lambda p: p.gops * GFLOP / (p.peak * TFLOP),
-            story="That is the arithmetic alone. Does it take longer than moving the bytes?",
-        ),
-        Slip(
-            key="sum",
-            wrong=lambda p: p.gops * GFLOP / (p.peak * TFLOP) + (p.weights + 2 * p.values) * MB / (p.bandwidth * GB),
-            story="You added both. They overlap: the longer one counts.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: p.weights * MB / (p.bandwidth * GB),
-            story="You moved the weights only. In a camera network the activations are most of the bytes.",
-        ),
-        Slip(
-            key="written-only",
-            wrong=lambda p: (p.weights + p.values) * MB / (p.bandwidth * GB),
-            story="What is written has to be read again by the next layer.",
-        ),
+        Slip("arithmetic", lambda p: p.gops * GFLOP / (p.peak * TFLOP))
+        | "That is the arithmetic alone. Does it take longer than moving the bytes?",
+        Slip("sum", lambda p: p.gops * GFLOP / (p.peak * TFLOP) + (p.weights + 2 * p.values) * MB / (p.bandwidth * GB))
+        | "You added both. They overlap: the longer one counts.",
+        Slip("weights-only", lambda p: p.weights * MB / (p.bandwidth * GB))
+        | "You moved the weights only. In a camera network the activations are most of the bytes.",
+        Slip("written-only", lambda p: (p.weights + p.values) * MB / (p.bandwidth * GB))
+        | "What is written has to be read again by the next layer.",
     ),
     function=AsFunction(
         takes=("gops", "weights", "values", "peak", "bandwidth"),
@@ -176,15 +151,6 @@ FLOOR = Drill(
 )
 
 # --- engines side by side ------------------------------------------------------------------------
-
-
-def _draw_period(rng: random.Random) -> Draw:
-    return drawn(
-        backbone=rng.randrange(950, 1080) / 100,
-        fusion=rng.randrange(500, 600) / 100,
-        heads=rng.randrange(660, 720) / 100,
-        planner=rng.randrange(150, 250) / 100,
-    )
 
 
 def _small_period(rng: random.Random) -> Draw:
@@ -213,7 +179,12 @@ PERIOD = Drill(
     title="How often a frame can come",
     unit="s",
     target_s=75,
-    draw=_draw_period,
+    draw=lambda rng: drawn(
+        backbone=rng.randrange(950, 1080) / 100,
+        fusion=rng.randrange(500, 600) / 100,
+        heads=rng.randrange(660, 720) / 100,
+        planner=rng.randrange(150, 250) / 100,
+    ),
     small=_small_period,
     prompt=lambda p: (
         f"A pipeline's stages take: backbone {p.backbone:g} ms on the DLA, fusion {p.fusion:g} ms and heads"
@@ -228,26 +199,12 @@ PERIOD = Drill(
     ),
     count=_count_period,
     slips=(
-        Slip(
-            key="slowest-stage",
-            wrong=lambda p: p.backbone * ms,
-            story="That is the slowest stage. Two stages share an engine.",
-        ),
-        Slip(
-            key="latency",
-            wrong=lambda p: (p.backbone + p.fusion + p.heads + p.planner) * ms,
-            story="That is the latency of one frame. The engines work on several frames at once.",
-        ),
-        Slip(
-            key="mean",
-            wrong=lambda p: (p.backbone + p.fusion + p.heads + p.planner) / 3 * ms,
-            story="You shared the work out evenly among three engines. Stages stay where they were placed.",
-        ),
-        Slip(
-            key="heads-only",
-            wrong=lambda p: p.heads * ms,
-            story="The GPU has a second stage in every frame.",
-        ),
+        Slip("slowest-stage", lambda p: p.backbone * ms) | "That is the slowest stage. Two stages share an engine.",
+        Slip("latency", lambda p: (p.backbone + p.fusion + p.heads + p.planner) * ms)
+        | "That is the latency of one frame. The engines work on several frames at once.",
+        Slip("mean", lambda p: (p.backbone + p.fusion + p.heads + p.planner) / 3 * ms)
+        | "You shared the work out evenly among three engines. Stages stay where they were placed.",
+        Slip("heads-only", lambda p: p.heads * ms) | "The GPU has a second stage in every frame.",
     ),
 )
 
@@ -331,26 +288,14 @@ SHARED = Drill(
     count=_count_shared,
     prerequisites=("soc-period",),
     slips=(
-        Slip(
-            key="no-memory",
-            wrong=lambda p: max(p.gpu_ms, p.dla_ms) * ms,
-            story="That is the slower engine alone. How many bytes does the memory carry meanwhile?",
-        ),
-        Slip(
-            key="one-after-the-other",
-            wrong=lambda p: (p.gpu_ms + p.dla_ms) * ms,
-            story="You ran one after the other. They work at the same time.",
-        ),
-        Slip(
-            key="twice-the-slower",
-            wrong=lambda p: 2 * p.gpu_mb * MB / (p.bandwidth * GB),
-            story="You gave the GPU half the memory all the time. The DLA asks for fewer bytes than that.",
-        ),
-        Slip(
-            key="dla-bytes",
-            wrong=lambda p: p.dla_mb * MB / (p.bandwidth * GB),
-            story="Those are the DLA's bytes only. The GPU's go over the same bus.",
-        ),
+        Slip("no-memory", lambda p: max(p.gpu_ms, p.dla_ms) * ms)
+        | "That is the slower engine alone. How many bytes does the memory carry meanwhile?",
+        Slip("one-after-the-other", lambda p: (p.gpu_ms + p.dla_ms) * ms)
+        | "You ran one after the other. They work at the same time.",
+        Slip("twice-the-slower", lambda p: 2 * p.gpu_mb * MB / (p.bandwidth * GB))
+        | "You gave the GPU half the memory all the time. The DLA asks for fewer bytes than that.",
+        Slip("dla-bytes", lambda p: p.dla_mb * MB / (p.bandwidth * GB))
+        | "Those are the DLA's bytes only. The GPU's go over the same bus.",
     ),
     function=AsFunction(
         takes=("gpu_ms", "gpu_mb", "dla_ms", "dla_mb", "bandwidth"),
@@ -419,26 +364,14 @@ TOKENS = Drill(
     ),
     count=_count_tokens,
     slips=(
-        Slip(
-            key="byte-per-weight",
-            wrong=lambda p: p.bandwidth * GB / (2 * p.billions * billion + p.cache_mb * MB),
-            story="You read two bytes per weight, as in FP16. These weights are narrower.",
-        ),
-        Slip(
-            key="no-cache",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * billion * p.bits / BITS_PER_BYTE),
-            story="You left out the KV cache. Every token reads it, too.",
-        ),
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: p.bandwidth * GB / (p.billions * billion * p.bits + p.cache_mb * MB),
-            story="You took bits for bytes.",
-        ),
-        Slip(
-            key="cache-only",
-            wrong=lambda p: p.bandwidth * GB / (p.cache_mb * MB),
-            story="You left out the weights. With one driver, no other device shares their reading.",
-        ),
+        Slip("byte-per-weight", lambda p: p.bandwidth * GB / (2 * p.billions * billion + p.cache_mb * MB))
+        | "You read two bytes per weight, as in FP16. These weights are narrower.",
+        Slip("no-cache", lambda p: p.bandwidth * GB / (p.billions * billion * p.bits / BITS_PER_BYTE))
+        | "You left out the KV cache. Every token reads it, too.",
+        Slip("bits-as-bytes", lambda p: p.bandwidth * GB / (p.billions * billion * p.bits + p.cache_mb * MB))
+        | "You took bits for bytes.",
+        Slip("cache-only", lambda p: p.bandwidth * GB / (p.cache_mb * MB))
+        | "You left out the weights. With one driver, no other device shares their reading.",
     ),
 )
 

@@ -90,32 +90,26 @@ SIDE = Drill(
     ),
     count=_count_side,
     slips=(
+        Slip("one-after-the-other", lambda p: sum(_alone_s(p)))
+        | "You ran one after the other. Here one computes while the other waits for bytes.",
+        Slip("slower-alone", lambda p: max(_alone_s(p)))
+        | "You took the slower one as if it had the GPU to itself. The other one uses both resources, too.",
         Slip(
-            key="one-after-the-other",
-            wrong=lambda p: sum(_alone_s(p)),
-            story="You ran one after the other. Here one computes while the other waits for bytes.",
-        ),
-        Slip(
-            key="slower-alone",
-            wrong=lambda p: max(_alone_s(p)),
-            story="You took the slower one as if it had the GPU to itself. The other one uses both resources, too.",
-        ),
-        Slip(
-            key="emptier-resource",
-            wrong=lambda p: min(
+            "emptier-resource",
+            lambda p: min(
                 sum(one.ops for one in _stages(p)) / (p.peak * TFLOP),
                 sum(one.moved_bytes for one in _stages(p)) / (p.bandwidth * GB),
             ),
-            story="That is the resource that is done first. The other one is still at work.",
-        ),
+        )
+        | "That is the resource that is done first. The other one is still at work.",
         Slip(
-            key="no-overlap",
-            wrong=lambda p: (
+            "no-overlap",
+            lambda p: (
                 sum(one.ops for one in _stages(p)) / (p.peak * TFLOP)
                 + sum(one.moved_bytes for one in _stages(p)) / (p.bandwidth * GB)
             ),
-            story="You computed first and moved bytes afterwards. Both happen at the same time.",
-        ),
+        )
+        | "You computed first and moved bytes afterwards. Both happen at the same time.",
     ),
     function=AsFunction(
         takes=("camera_gops", "camera_mb", "words_gops", "words_mb", "peak", "bandwidth"),
@@ -199,26 +193,12 @@ OWN = Drill(
     ),
     count=_count_own,
     slips=(
-        Slip(
-            key="the-rest",
-            wrong=lambda p: 1 - _own_share(p),
-            story="That is what is left for the other network.",
-        ),
-        Slip(
-            key="both-times",
-            wrong=lambda p: _own_share(p) / (1 + _own_share(p)),
-            story="You divided by the sum of both times. Arithmetic hides behind the bytes, whose time is the whole.",
-        ),
-        Slip(
-            key="one-sm",
-            wrong=lambda p: _own_share(p) * p.sms,
-            story="That is the number of SMs. Asked is their share.",
-        ),
-        Slip(
-            key="half-operations",
-            wrong=lambda p: _own_share(p) / 2,
-            story="You counted a multiply-add as one operation. The rate counts it as two.",
-        ),
+        Slip("the-rest", lambda p: 1 - _own_share(p)) | "That is what is left for the other network.",
+        Slip("both-times", lambda p: _own_share(p) / (1 + _own_share(p)))
+        | "You divided by the sum of both times. Arithmetic hides behind the bytes, whose time is the whole.",
+        Slip("one-sm", lambda p: _own_share(p) * p.sms) | "That is the number of SMs. Asked is their share.",
+        Slip("half-operations", lambda p: _own_share(p) / 2)
+        | "You counted a multiply-add as one operation. The rate counts it as two.",
     ),
     function=AsFunction(
         takes=("gops", "megabytes", "peak", "bandwidth", "sms"),

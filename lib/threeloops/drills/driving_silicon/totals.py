@@ -26,10 +26,6 @@ def _draw_dense(rng: random.Random) -> Draw:
     return drawn(total=total, dla=round(total * rng.uniform(0.36, 0.43)))
 
 
-def _small_dense(rng: random.Random) -> Draw:
-    return drawn(total=4 * rng.randrange(45, 80), dla=4 * rng.randrange(16, 30))
-
-
 def _count_dense(p: Draw) -> float:
     """Go through the GPU's products in groups of four and count those whose weight is not zero."""
     products = range(p.total - p.dla)
@@ -43,7 +39,7 @@ DENSE = Drill(
     unit="FLOP/s",
     target_s=60,
     draw=_draw_dense,
-    small=_small_dense,
+    small=lambda rng: drawn(total=4 * rng.randrange(45, 80), dla=4 * rng.randrange(16, 30)),
     prompt=lambda p: (
         f"A brochure says {p.total} INT8 TOPS for a chip: GPU and DLAs together, with 2:4 sparse weights. The DLAs have"
         f" {p.dla} of them. Your network has dense weights and runs on the GPU alone. What is the GPU's peak for it?"
@@ -57,23 +53,13 @@ DENSE = Drill(
     ),
     count=_count_dense,
     slips=(
-        Slip(
-            key="sparse",
-            wrong=lambda p: (p.total - p.dla) * TFLOP,
-            story="That is with sparse weights. Yours are dense.",
-        ),
-        Slip(
-            key="with-dla",
-            wrong=lambda p: p.total / 2 * TFLOP,
-            story="The DLAs are still in it. Your network runs on the GPU alone.",
-        ),
-        Slip(key="brochure", wrong=lambda p: p.total * TFLOP, story="That is the brochure's number, all of it."),
-        Slip(
-            key="dla-whole",
-            wrong=lambda p: (p.total / 2 - p.dla) * TFLOP,
-            story="You halved the total and then took off the DLAs' sparse figure. Halve both or neither.",
-        ),
-        Slip(key="the-dlas", wrong=lambda p: p.dla / 2 * TFLOP, story="That is what the DLAs do. Asked is the GPU."),
+        Slip("sparse", lambda p: (p.total - p.dla) * TFLOP) | "That is with sparse weights. Yours are dense.",
+        Slip("with-dla", lambda p: p.total / 2 * TFLOP)
+        | "The DLAs are still in it. Your network runs on the GPU alone.",
+        Slip("brochure", lambda p: p.total * TFLOP) | "That is the brochure's number, all of it.",
+        Slip("dla-whole", lambda p: (p.total / 2 - p.dla) * TFLOP)
+        | "You halved the total and then took off the DLAs' sparse figure. Halve both or neither.",
+        Slip("the-dlas", lambda p: p.dla / 2 * TFLOP) | "That is what the DLAs do. Asked is the GPU.",
     ),
     function=AsFunction(takes=("total", "dla"), limit={"dla": 0}, limit_case="a chip without DLAs"),
 )
@@ -131,43 +117,18 @@ MODE = Drill(
     count=_count_mode,
     prerequisites=("soc-dense-gpu",),
     slips=(
-        Slip(
-            key="sparse",
-            wrong=lambda p: p.gops * GFLOP / (p.gpu * TFLOP),
-            story="You took the rate for sparse weights. Yours are dense.",
-        ),
-        Slip(
-            key="with-dla",
-            wrong=lambda p: p.gops * GFLOP / ((p.gpu + p.dla) / 2 * TFLOP),
-            story="You let the DLAs help. The network runs on the GPU.",
-        ),
-        Slip(
-            key="full-power",
-            wrong=lambda p: p.gops * GFLOP / (p.most / 2 * TFLOP),
-            story="That is the full-power mode. In this mode the GPU is slower.",
-        ),
-        Slip(
-            key="brochure",
-            wrong=lambda p: p.gops * GFLOP / ((p.gpu + p.dla) * TFLOP),
-            story="You took the whole total of that mode, DLAs and sparsity included.",
-        ),
+        Slip("sparse", lambda p: p.gops * GFLOP / (p.gpu * TFLOP))
+        | "You took the rate for sparse weights. Yours are dense.",
+        Slip("with-dla", lambda p: p.gops * GFLOP / ((p.gpu + p.dla) / 2 * TFLOP))
+        | "You let the DLAs help. The network runs on the GPU.",
+        Slip("full-power", lambda p: p.gops * GFLOP / (p.most / 2 * TFLOP))
+        | "That is the full-power mode. In this mode the GPU is slower.",
+        Slip("brochure", lambda p: p.gops * GFLOP / ((p.gpu + p.dla) * TFLOP))
+        | "You took the whole total of that mode, DLAs and sparsity included.",
     ),
 )
 
 # --- units times clock ---------------------------------------------------------------------------
-
-
-def _draw_units(rng: random.Random) -> Draw:
-    return drawn(
-        sms=rng.choice((7, 9, 11, 14, 18, 22)),
-        units=rng.choice((3, 4, 5)),
-        fmas=rng.choice((256, 512)),
-        mhz=rng.randrange(900, 1700, 5),
-    )
-
-
-def _small_units(rng: random.Random) -> Draw:
-    return drawn(sms=rng.choice((3, 5)), units=rng.choice((3, 4)), fmas=rng.choice((6, 7)), mhz=rng.randrange(3, 9))
 
 
 def _count_units(p: Draw) -> float:
@@ -184,8 +145,15 @@ UNITS = Drill(
     title="A peak from its units",
     unit="FLOP/s",
     target_s=75,
-    draw=_draw_units,
-    small=_small_units,
+    draw=lambda rng: drawn(
+        sms=rng.choice((7, 9, 11, 14, 18, 22)),
+        units=rng.choice((3, 4, 5)),
+        fmas=rng.choice((256, 512)),
+        mhz=rng.randrange(900, 1700, 5),
+    ),
+    small=lambda rng: drawn(
+        sms=rng.choice((3, 5)), units=rng.choice((3, 4)), fmas=rng.choice((6, 7)), mhz=rng.randrange(3, 9)
+    ),
     prompt=lambda p: (
         f"A chip's GPU has {p.sms} SMs with {p.units} tensor cores each. A tensor core does {p.fmas} INT8 multiply-adds"
         f" per cycle with dense weights, and the clock is {p.mhz} MHz. What is the dense INT8 peak? {OPS}"
@@ -200,26 +168,11 @@ UNITS = Drill(
     ),
     count=_count_units,
     slips=(
-        Slip(
-            key="fma-is-one",
-            wrong=lambda p: p.sms * p.units * p.fmas * p.mhz * MHz,
-            story="A multiply-add is two operations.",
-        ),
-        Slip(
-            key="sparse",
-            wrong=lambda p: p.sms * p.units * p.fmas * 4 * p.mhz * MHz,
-            story="You doubled for sparse weights, too. Asked is the dense peak.",
-        ),
-        Slip(
-            key="one-per-sm",
-            wrong=lambda p: p.sms * p.fmas * 2 * p.mhz * MHz,
-            story="You counted one tensor core in an SM.",
-        ),
-        Slip(
-            key="one-sm",
-            wrong=lambda p: p.units * p.fmas * 2 * p.mhz * MHz,
-            story="That is a single SM.",
-        ),
+        Slip("fma-is-one", lambda p: p.sms * p.units * p.fmas * p.mhz * MHz) | "A multiply-add is two operations.",
+        Slip("sparse", lambda p: p.sms * p.units * p.fmas * 4 * p.mhz * MHz)
+        | "You doubled for sparse weights, too. Asked is the dense peak.",
+        Slip("one-per-sm", lambda p: p.sms * p.fmas * 2 * p.mhz * MHz) | "You counted one tensor core in an SM.",
+        Slip("one-sm", lambda p: p.units * p.fmas * 2 * p.mhz * MHz) | "That is a single SM.",
     ),
 )
 
@@ -256,26 +209,13 @@ BUS = Drill(
     ),
     count=_count_bus,
     slips=(
-        Slip(
-            key="one-edge",
-            wrong=lambda p: p.bits * p.mhz * MHz / BITS_PER_BYTE,
-            story="You moved data once per cycle. They move on both edges.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: p.bits * p.mhz * MHz * 2,
-            story="Those are bits per second. Asked are bytes.",
-        ),
-        Slip(
-            key="four-times",
-            wrong=lambda p: p.bits * p.mhz * MHz * 4 / BITS_PER_BYTE,
-            story="You doubled twice. A clock has two edges.",
-        ),
-        Slip(
-            key="one-channel",
-            wrong=lambda p: 32 * p.mhz * MHz * 2 / BITS_PER_BYTE,
-            story="That is one channel of 32 bits. The bus is wider.",
-        ),
+        Slip("one-edge", lambda p: p.bits * p.mhz * MHz / BITS_PER_BYTE)
+        | "You moved data once per cycle. They move on both edges.",
+        Slip("bits", lambda p: p.bits * p.mhz * MHz * 2) | "Those are bits per second. Asked are bytes.",
+        Slip("four-times", lambda p: p.bits * p.mhz * MHz * 4 / BITS_PER_BYTE)
+        | "You doubled twice. A clock has two edges.",
+        Slip("one-channel", lambda p: 32 * p.mhz * MHz * 2 / BITS_PER_BYTE)
+        | "That is one channel of 32 bits. The bus is wider.",
     ),
 )
 
@@ -339,31 +279,15 @@ SHARE = Drill(
     ),
     count=_count_share,
     slips=(
-        Slip(
-            key="half",
-            wrong=lambda p: _share(p) / 2,
-            story="Half: either a multiply-add counts as two operations, or the peak is still the sparse one.",
-        ),
-        Slip(
-            key="not-scaled",
-            wrong=lambda p: _share(p) * p.side**2 / (p.height * p.width),
-            story="You took the multiply-adds of the published size. They grow with the pixels.",
-        ),
-        Slip(
-            key="by-the-side",
-            wrong=lambda p: _share(p) * p.side / p.width,
-            story="You scaled one side only. Pixels grow with both.",
-        ),
-        Slip(
-            key="both-halves",
-            wrong=lambda p: _share(p) / 4,
-            story="Twice half: a multiply-add is two operations, and the peak was the sparse one.",
-        ),
-        Slip(
-            key="one-dla",
-            wrong=lambda p: 2 * _share(p),
-            story="You divided by one DLA. Two of them made these images.",
-        ),
+        Slip("half", lambda p: _share(p) / 2)
+        | "Half: either a multiply-add counts as two operations, or the peak is still the sparse one.",
+        Slip("not-scaled", lambda p: _share(p) * p.side**2 / (p.height * p.width))
+        | "You took the multiply-adds of the published size. They grow with the pixels.",
+        Slip("by-the-side", lambda p: _share(p) * p.side / p.width)
+        | "You scaled one side only. Pixels grow with both.",
+        Slip("both-halves", lambda p: _share(p) / 4)
+        | "Twice half: a multiply-add is two operations, and the peak was the sparse one.",
+        Slip("one-dla", lambda p: 2 * _share(p)) | "You divided by one DLA. Two of them made these images.",
     ),
 )
 
@@ -408,22 +332,11 @@ ENERGY = Drill(
     ),
     count=_count_energy,
     slips=(
-        Slip(
-            key="power-only",
-            wrong=lambda p: p.high / p.low,
-            story="That is the ratio of powers. The first mode is also faster.",
-        ),
-        Slip(
-            key="times-the-rate",
-            wrong=lambda p: (p.high * p.fast) / (p.low * p.slow),
-            story="You multiplied by the rate. A faster frame takes less energy at the same power, not more.",
-        ),
-        Slip(key="inverted", wrong=lambda p: (p.low / p.slow) / (p.high / p.fast), story="The other way round."),
-        Slip(
-            key="rate-only",
-            wrong=lambda p: p.fast / p.slow,
-            story="That is how much faster the first mode is. Where is the power?",
-        ),
+        Slip("power-only", lambda p: p.high / p.low) | "That is the ratio of powers. The first mode is also faster.",
+        Slip("times-the-rate", lambda p: (p.high * p.fast) / (p.low * p.slow))
+        | "You multiplied by the rate. A faster frame takes less energy at the same power, not more.",
+        Slip("inverted", lambda p: (p.low / p.slow) / (p.high / p.fast)) | "The other way round.",
+        Slip("rate-only", lambda p: p.fast / p.slow) | "That is how much faster the first mode is. Where is the power?",
     ),
 )
 
