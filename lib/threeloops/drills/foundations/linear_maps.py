@@ -59,45 +59,17 @@ COMPOSED = Drill(
     ),
     count=_count_composed,
     slips=(
-        Slip(
-            key="other-way-round",
-            wrong=lambda p: float(lines.composed(_inner(p), _outer(p)).intercept),
-            story="You put the second layer inside the first. Which of the two sees the input?",
-        ),
-        Slip(
-            key="product",
-            wrong=lambda p: float(p.b * p.d),
-            story="You multiplied the functions. A layer is applied to the result of the layer before.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: float(p.b + p.d),
-            story="You added the intercepts. The first one still has to pass through the second layer.",
-        ),
-        Slip(
-            key="own-intercept-lost",
-            wrong=lambda p: float(p.a * p.d),
-            story="The second layer has an intercept of its own.",
-        ),
+        Slip("other-way-round", lambda p: float(lines.composed(_inner(p), _outer(p)).intercept))
+        | "You put the second layer inside the first. Which of the two sees the input?",
+        Slip("product", lambda p: float(p.b * p.d))
+        | "You multiplied the functions. A layer is applied to the result of the layer before.",
+        Slip("added", lambda p: float(p.b + p.d))
+        | "You added the intercepts. The first one still has to pass through the second layer.",
+        Slip("own-intercept-lost", lambda p: float(p.a * p.d)) | "The second layer has an intercept of its own.",
     ),
 )
 
 # --- the order of two products -------------------------------------------------------------------
-
-
-def _draw_order(rng: random.Random) -> Draw:
-    return drawn(
-        rows=rng.choice((3000, 4000, 5000)),
-        rank=rng.choice((12, 16, 20, 24, 28)),
-        inputs=rng.choice((1100, 1300, 1700, 1900)),
-        tokens=rng.choice((40, 60, 90)),
-    )
-
-
-def _small_order(rng: random.Random) -> Draw:
-    return drawn(
-        rows=rng.choice((11, 13)), rank=rng.choice((2, 3)), inputs=rng.choice((5, 7)), tokens=rng.choice((4, 6))
-    )
 
 
 def _sizes(p: Draw) -> dict[str, int]:
@@ -133,8 +105,15 @@ ORDER = Drill(
     unit="",
     target_s=120,
     apart=1 / 0.9,
-    draw=_draw_order,
-    small=_small_order,
+    draw=lambda rng: drawn(
+        rows=rng.choice((3000, 4000, 5000)),
+        rank=rng.choice((12, 16, 20, 24, 28)),
+        inputs=rng.choice((1100, 1300, 1700, 1900)),
+        tokens=rng.choice((40, 60, 90)),
+    ),
+    small=lambda rng: drawn(
+        rows=rng.choice((11, 13)), rank=rng.choice((2, 3)), inputs=rng.choice((5, 7)), tokens=rng.choice((4, 6))
+    ),
     prompt=lambda p: (
         f"A is a matrix of {p.rows:,} × {p.rank}, B of {p.rank} × {p.inputs:,}, and X of {p.inputs:,} × {p.tokens}. (A"
         " B) X and A (B X) are the same matrix. How many times the FLOPs of the second order does the first take?"
@@ -142,31 +121,16 @@ ORDER = Drill(
     derive=_derive_order,
     count=_count_order,
     slips=(
-        Slip(
-            key="last-product-only",
-            wrong=lambda p: p.inputs / p.rank,
-            story="You compared the products that each order ends with. The first products cost something too.",
-        ),
-        Slip(
-            key="first-product-only",
-            wrong=lambda p: p.rows / p.tokens,
-            story="You compared the products that each order begins with. Each order has a second one.",
-        ),
-        Slip(
-            key="the-other-ratio",
-            wrong=lambda p: 1 / _derive_order(p).value,
-            story="You turned the ratio round: the order that was asked about stands on top.",
-        ),
-        Slip(
-            key="product-once-for-all",
-            wrong=lambda p: p.inputs * p.rows / (p.rank * (p.inputs + p.rows)),
-            story="You took A B for given. Here it has to be computed.",
-        ),
-        Slip(
-            key="doubled",
-            wrong=lambda p: 2 * _derive_order(p).value,
-            story="You counted a multiply-add as two operations in one of the orders and as one in the other.",
-        ),
+        Slip("last-product-only", lambda p: p.inputs / p.rank)
+        | "You compared the products that each order ends with. The first products cost something too.",
+        Slip("first-product-only", lambda p: p.rows / p.tokens)
+        | "You compared the products that each order begins with. Each order has a second one.",
+        Slip("the-other-ratio", lambda p: 1 / _derive_order(p).value)
+        | "You turned the ratio round: the order that was asked about stands on top.",
+        Slip("product-once-for-all", lambda p: p.inputs * p.rows / (p.rank * (p.inputs + p.rows)))
+        | "You took A B for given. Here it has to be computed.",
+        Slip("doubled", lambda p: 2 * _derive_order(p).value)
+        | "You counted a multiply-add as two operations in one of the orders and as one in the other.",
     ),
 )
 
@@ -214,31 +178,19 @@ COSINE = Drill(
     derive=_derive_cosine,
     count=_count_cosine,
     slips=(
+        Slip("not-normalised", lambda p: float(similarity.dot(p.a, p.b)))
+        | "That is the dot product itself. It grows with the lengths; a cosine does not.",
+        Slip("one-length", lambda p: similarity.dot(p.a, p.b) / math.hypot(*p.a))
+        | "You divided by one length. Both vectors have one.",
+        Slip("squares-left", lambda p: similarity.dot(p.a, p.b) / (math.hypot(*p.a) * math.hypot(*p.b)) ** 2)
+        | "You divided by the squared lengths. The root is missing.",
         Slip(
-            key="not-normalised",
-            wrong=lambda p: float(similarity.dot(p.a, p.b)),
-            story="That is the dot product itself. It grows with the lengths; a cosine does not.",
-        ),
-        Slip(
-            key="one-length",
-            wrong=lambda p: similarity.dot(p.a, p.b) / math.hypot(*p.a),
-            story="You divided by one length. Both vectors have one.",
-        ),
-        Slip(
-            key="squares-left",
-            wrong=lambda p: similarity.dot(p.a, p.b) / (math.hypot(*p.a) * math.hypot(*p.b)) ** 2,
-            story="You divided by the squared lengths. The root is missing.",
-        ),
-        Slip(
-            key="signs-lost",
-            wrong=lambda p: similarity.dot(p.a, [abs(entry) for entry in p.b]) / (math.hypot(*p.a) * math.hypot(*p.b)),
-            story="A minus sign got lost on the way. Entries that disagree count against.",
-        ),
-        Slip(
-            key="sums-for-lengths",
-            wrong=lambda p: similarity.dot(p.a, p.b) / (sum(map(abs, p.a)) * sum(map(abs, p.b))),
-            story="You took the sum of the entries for the length. Think of Pythagoras.",
-        ),
+            "signs-lost",
+            lambda p: similarity.dot(p.a, [abs(entry) for entry in p.b]) / (math.hypot(*p.a) * math.hypot(*p.b)),
+        )
+        | "A minus sign got lost on the way. Entries that disagree count against.",
+        Slip("sums-for-lengths", lambda p: similarity.dot(p.a, p.b) / (sum(map(abs, p.a)) * sum(map(abs, p.b))))
+        | "You took the sum of the entries for the length. Think of Pythagoras.",
     ),
 )
 

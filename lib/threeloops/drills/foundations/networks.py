@@ -61,26 +61,12 @@ PARAMETERS = Drill(
     ),
     count=_count_parameters,
     slips=(
-        Slip(
-            key="no-biases",
-            wrong=_weights,
-            story="You counted the weights. Every unit adds one more number of its own.",
-        ),
-        Slip(
-            key="units",
-            wrong=lambda p: float(sum(p.widths)),
-            story="You counted units. What is learned lies between them.",
-        ),
-        Slip(
-            key="first-layer-only",
-            wrong=lambda p: float((p.widths[0] + 1) * p.widths[1]),
-            story="You stopped after the first hidden layer.",
-        ),
-        Slip(
-            key="inputs-biased",
-            wrong=lambda p: float(_weights(p) + sum(p.widths) + p.widths[0]),
-            story="You gave the inputs parameters. They are given, nothing about them is learned.",
-        ),
+        Slip("no-biases", _weights) | "You counted the weights. Every unit adds one more number of its own.",
+        Slip("units", lambda p: float(sum(p.widths))) | "You counted units. What is learned lies between them.",
+        Slip("first-layer-only", lambda p: float((p.widths[0] + 1) * p.widths[1]))
+        | "You stopped after the first hidden layer.",
+        Slip("inputs-biased", lambda p: float(_weights(p) + sum(p.widths) + p.widths[0]))
+        | "You gave the inputs parameters. They are given, nothing about them is learned.",
     ),
 )
 
@@ -109,17 +95,6 @@ def _error(p: Draw) -> float:
     return float(p.second * p.first * p.x - p.target)
 
 
-def _derive_step(p: Draw) -> Derivation:
-    return Derivation(
-        value=chain_rule.after_step(_net(p), x=p.x, target=p.target, learning_rate=p.learning_rate).first,
-        formula="w1 − learning rate × 2 × (w2 × w1 × x − target) × w2 × x",
-        substitution=(
-            f"{p.first} - {p.learning_rate} * 2 * ({p.second} * {p.first} * {p.x} - {p.target}) * {p.second} * {p.x}"
-        ),
-        source=SOURCE_BACKPROPAGATION,
-    )
-
-
 def _count_step(p: Draw) -> float:
     """The slope of the loss from two nudges of w1, in exact fractions: a parabola's is the same on both sides."""
     first, nudge = Fraction(str(p.first)), Fraction(1, 1000)
@@ -146,70 +121,38 @@ STEP = Drill(
         f" {p.target}; the loss is the squared error. What is w1 after one step of gradient descent with a learning"
         f" rate of {p.learning_rate}?"
     ),
-    derive=_derive_step,
+    derive=lambda p: Derivation(
+        value=chain_rule.after_step(_net(p), x=p.x, target=p.target, learning_rate=p.learning_rate).first,
+        formula="w1 − learning rate × 2 × (w2 × w1 × x − target) × w2 × x",
+        substitution=(
+            f"{p.first} - {p.learning_rate} * 2 * ({p.second} * {p.first} * {p.x} - {p.target}) * {p.second} * {p.x}"
+        ),
+        source=SOURCE_BACKPROPAGATION,
+    ),
     count=_count_step,
     slips=(
+        Slip("uphill", lambda p: _moved_by(p, -2 * _error(p) * p.second * p.x))
+        | "You went uphill: the sign of the step got lost.",
+        Slip("half-of-it", lambda p: _moved_by(p, _error(p) * p.second * p.x))
+        | "The derivative of a square has a factor that you left out.",
+        Slip("second-layer-skipped", lambda p: _moved_by(p, 2 * _error(p) * p.x))
+        | "The blame passes through the second layer on its way back. Which factor does it pick up there?",
+        Slip("input-skipped", lambda p: _moved_by(p, 2 * _error(p) * p.second))
+        | "You stopped at the sum inside the first unit. How much does it move when w1 does?",
         Slip(
-            key="uphill",
-            wrong=lambda p: _moved_by(p, -2 * _error(p) * p.second * p.x),
-            story="You went uphill: the sign of the step got lost.",
-        ),
-        Slip(
-            key="half-of-it",
-            wrong=lambda p: _moved_by(p, _error(p) * p.second * p.x),
-            story="The derivative of a square has a factor that you left out.",
-        ),
-        Slip(
-            key="second-layer-skipped",
-            wrong=lambda p: _moved_by(p, 2 * _error(p) * p.x),
-            story="The blame passes through the second layer on its way back. Which factor does it pick up there?",
-        ),
-        Slip(
-            key="input-skipped",
-            wrong=lambda p: _moved_by(p, 2 * _error(p) * p.second),
-            story="You stopped at the sum inside the first unit. How much does it move when w1 does?",
-        ),
-        Slip(
-            key="the-other-weight",
-            wrong=lambda p: (
-                chain_rule.after_step(_net(p), x=p.x, target=p.target, learning_rate=p.learning_rate).second
-            ),
-            story="That is the new value of the other weight.",
-        ),
+            "the-other-weight",
+            lambda p: chain_rule.after_step(_net(p), x=p.x, target=p.target, learning_rate=p.learning_rate).second,
+        )
+        | "That is the new value of the other weight.",
     ),
 )
 
 # --- what a run emits ----------------------------------------------------------------------------
 
 
-def _draw_carbon(rng: random.Random) -> Draw:
-    return drawn(
-        gpus=rng.choice((384, 512, 640, 1536)),
-        days=rng.choice((11, 17, 23, 35)),
-        power_w=rng.choice((350, 400, 700)),
-        overhead=rng.choice((1.12, 1.2, 1.35)),
-        kg_per_kwh=rng.choice((0.21, 0.27, 0.385, 0.42)),
-    )
-
-
-def _small_carbon(rng: random.Random) -> Draw:
-    return drawn(
-        gpus=rng.choice((2, 3)), days=rng.choice((3, 5)), power_w=rng.choice((350, 700)), overhead=1.2, kg_per_kwh=0.27
-    )
-
-
 def _tonnes(p: Draw, *, gpus: float, hours: float, overhead: float) -> float:
     used = training_energy.energy_j(gpu_s=gpus * hours * hour, power_w=p.power_w, facility_overhead=overhead)
     return training_energy.emitted_kg(energy_j=used, kg_per_kwh=p.kg_per_kwh) / kB
-
-
-def _derive_carbon(p: Draw) -> Derivation:
-    return Derivation(
-        value=_tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=p.overhead),
-        formula="GPUs × hours × kW per GPU × PUE × kg per kWh / 1000",
-        substitution=f"{p.gpus} * 24 * {p.days} * {p.power_w} / 1000 * {p.overhead} * {p.kg_per_kwh} / 1000",
-        source=SOURCE_CARBON,
-    )
 
 
 def _count_carbon(p: Draw) -> float:
@@ -224,41 +167,39 @@ CARBON = Drill(
     title="From GPUs to tonnes",
     unit="",
     target_s=120,
-    draw=_draw_carbon,
-    small=_small_carbon,
+    draw=lambda rng: drawn(
+        gpus=rng.choice((384, 512, 640, 1536)),
+        days=rng.choice((11, 17, 23, 35)),
+        power_w=rng.choice((350, 400, 700)),
+        overhead=rng.choice((1.12, 1.2, 1.35)),
+        kg_per_kwh=rng.choice((0.21, 0.27, 0.385, 0.42)),
+    ),
+    small=lambda rng: drawn(
+        gpus=rng.choice((2, 3)), days=rng.choice((3, 5)), power_w=rng.choice((350, 700)), overhead=1.2, kg_per_kwh=0.27
+    ),
     prompt=lambda p: (
         f"A run keeps {p.gpus} GPUs busy for {p.days} days, each at {p.power_w} W. The building draws {p.overhead}"
         f" times what its GPUs draw (its PUE), and the grid emits {p.kg_per_kwh} kg of CO2 per kWh. How many tonnes"
         " does the run emit? Give the number of tonnes, without a unit."
     ),
-    derive=_derive_carbon,
+    derive=lambda p: Derivation(
+        value=_tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=p.overhead),
+        formula="GPUs × hours × kW per GPU × PUE × kg per kWh / 1000",
+        substitution=f"{p.gpus} * 24 * {p.days} * {p.power_w} / 1000 * {p.overhead} * {p.kg_per_kwh} / 1000",
+        source=SOURCE_CARBON,
+    ),
     count=_count_carbon,
     slips=(
-        Slip(
-            key="building-left-out",
-            wrong=lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=1),
-            story="You counted the GPUs alone. The building around them draws power too.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _tonnes(p, gpus=1, hours=24 * p.days, overhead=p.overhead),
-            story="You let a single GPU run for all those days.",
-        ),
-        Slip(
-            key="days-as-hours",
-            wrong=lambda p: _tonnes(p, gpus=p.gpus, hours=p.days, overhead=p.overhead),
-            story="You took days for hours. A kilowatt-hour is a kilowatt for an hour.",
-        ),
-        Slip(
-            key="kilograms",
-            wrong=lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=p.overhead) * kB,
-            story="Those are kilograms.",
-        ),
-        Slip(
-            key="overhead-divided",
-            wrong=lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=1) / p.overhead,
-            story="You divided by the PUE. It says how much more the building draws, not how much less.",
-        ),
+        Slip("building-left-out", lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=1))
+        | "You counted the GPUs alone. The building around them draws power too.",
+        Slip("one-gpu", lambda p: _tonnes(p, gpus=1, hours=24 * p.days, overhead=p.overhead))
+        | "You let a single GPU run for all those days.",
+        Slip("days-as-hours", lambda p: _tonnes(p, gpus=p.gpus, hours=p.days, overhead=p.overhead))
+        | "You took days for hours. A kilowatt-hour is a kilowatt for an hour.",
+        Slip("kilograms", lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=p.overhead) * kB)
+        | "Those are kilograms.",
+        Slip("overhead-divided", lambda p: _tonnes(p, gpus=p.gpus, hours=24 * p.days, overhead=1) / p.overhead)
+        | "You divided by the PUE. It says how much more the building draws, not how much less.",
     ),
 )
 
