@@ -18,36 +18,9 @@ SOURCE_ROOFLINE = "Williams, Waterman, Patterson, CACM 52(4), 2009, doi:10.1145/
 # --- peak of the tensor cores from parts ---------------------------------------------------------
 
 
-def _draw_peak(rng: random.Random) -> Draw:
-    return drawn(
-        sms=rng.randrange(60, 180, 6),
-        units=rng.choice((4, 8)),
-        fmas=rng.choice((128, 256, 512)),
-        clock_mhz=rng.randrange(1230, 1980, 30),
-    )
-
-
-def _small_peak(rng: random.Random) -> Draw:
-    return drawn(
-        sms=rng.choice((3, 5)),
-        units=rng.choice((3, 4)),
-        fmas=rng.choice((6, 8)),
-        clock_mhz=rng.choice((0.00001, 0.00002)),
-    )
-
-
 def _peak(p: Draw, factor: float = 1) -> float:
     return factor * peak_rates.matrix_flops_per_s(
         sms=p.sms, units_per_sm=p.units, fmas_per_cycle=p.fmas, clock_hz=p.clock_mhz * MHz
-    )
-
-
-def _derive_peak(p: Draw) -> Derivation:
-    return Derivation(
-        value=_peak(p),
-        formula="SMs × tensor cores per SM × multiply-adds per cycle × 2 FLOPs × clock",
-        substitution=f"{p.sms} × {p.units} × {p.fmas} × 2 × {p.clock_mhz}e6",
-        source=SOURCE_PARTS,
     )
 
 
@@ -68,65 +41,46 @@ PEAK = Drill(
     title="A peak from its parts",
     unit="FLOP/s",
     target_s=60,
-    draw=_draw_peak,
-    small=_small_peak,
+    draw=lambda rng: drawn(
+        sms=rng.randrange(60, 180, 6),
+        units=rng.choice((4, 8)),
+        fmas=rng.choice((128, 256, 512)),
+        clock_mhz=rng.randrange(1230, 1980, 30),
+    ),
+    small=lambda rng: drawn(
+        sms=rng.choice((3, 5)),
+        units=rng.choice((3, 4)),
+        fmas=rng.choice((6, 8)),
+        clock_mhz=rng.choice((0.00001, 0.00002)),
+    ),
     prompt=lambda p: (
         f"A chip has {p.sms} SMs with {p.units} tensor cores each. A tensor core does {p.fmas} multiply-adds of 16-bit"
         f" numbers per cycle, and the clock runs at {p.clock_mhz:,} MHz. What is the chip's dense 16-bit peak?"
     ),
-    derive=_derive_peak,
+    derive=lambda p: Derivation(
+        value=_peak(p),
+        formula="SMs × tensor cores per SM × multiply-adds per cycle × 2 FLOPs × clock",
+        substitution=f"{p.sms} × {p.units} × {p.fmas} × 2 × {p.clock_mhz}e6",
+        source=SOURCE_PARTS,
+    ),
     count=_count_peak,
     slips=(
-        Slip(
-            key="fma-is-one",
-            wrong=lambda p: _peak(p, 1 / 2),
-            story="You counted a multiply-add as one operation. Peaks count the multiplication and the addition.",
-        ),
-        Slip(
-            key="sparse",
-            wrong=lambda p: _peak(p, 2),
-            story="You doubled once more, which is the figure with sparsity. The question asked for the dense one.",
-        ),
-        Slip(
-            key="one-unit",
-            wrong=lambda p: _peak(p, 1 / p.units),
-            story="You gave each SM a single tensor core. It has several.",
-        ),
-        Slip(key="one-sm", wrong=lambda p: _peak(p, 1 / p.sms), story="That is the peak of one SM. The chip has many."),
-        Slip(
-            key="warp",
-            wrong=lambda p: _peak(p, 32),
-            story="You multiplied by the 32 lanes of a warp. A tensor core works for the warp as a whole.",
-        ),
+        Slip("fma-is-one", lambda p: _peak(p, 1 / 2))
+        | "You counted a multiply-add as one operation. Peaks count the multiplication and the addition.",
+        Slip("sparse", lambda p: _peak(p, 2))
+        | "You doubled once more, which is the figure with sparsity. The question asked for the dense one.",
+        Slip("one-unit", lambda p: _peak(p, 1 / p.units)) | "You gave each SM a single tensor core. It has several.",
+        Slip("one-sm", lambda p: _peak(p, 1 / p.sms)) | "That is the peak of one SM. The chip has many.",
+        Slip("warp", lambda p: _peak(p, 32))
+        | "You multiplied by the 32 lanes of a warp. A tensor core works for the warp as a whole.",
     ),
 )
 
 # --- shared memory against device memory ---------------------------------------------------------
 
 
-def _draw_banks(rng: random.Random) -> Draw:
-    return drawn(
-        sms=rng.randrange(60, 180, 6),
-        clock_mhz=rng.randrange(1230, 1980, 30),
-        gb=rng.choice((700, 900, 1300, 1700, 2300)),
-    )
-
-
-def _small_banks(rng: random.Random) -> Draw:
-    return drawn(sms=rng.choice((3, 5)), clock_mhz=rng.choice((7, 9)), gb=rng.choice((0.5, 0.25)))
-
-
 def _banks(p: Draw, factor: float = 1) -> float:
     return float(factor * peak_rates.shared_bytes_per_s(sms=p.sms, clock_hz=p.clock_mhz * MHz) / (p.gb * GB))
-
-
-def _derive_banks(p: Draw) -> Derivation:
-    return Derivation(
-        value=_banks(p),
-        formula="SMs × 32 banks × 4 bytes × clock / bandwidth of the device memory",
-        substitution=f"{p.sms} × 32 × 4 × {p.clock_mhz}e6 / {p.gb}e9",
-        source=SOURCE_BANKS,
-    )
 
 
 def _count_banks(p: Draw) -> float:
@@ -146,37 +100,33 @@ BANKS = Drill(
     title="The desks and the warehouse",
     unit="",
     target_s=75,
-    draw=_draw_banks,
-    small=_small_banks,
+    draw=lambda rng: drawn(
+        sms=rng.randrange(60, 180, 6),
+        clock_mhz=rng.randrange(1230, 1980, 30),
+        gb=rng.choice((700, 900, 1300, 1700, 2300)),
+    ),
+    small=lambda rng: drawn(sms=rng.choice((3, 5)), clock_mhz=rng.choice((7, 9)), gb=rng.choice((0.5, 0.25))),
     prompt=lambda p: (
         f"A card has {p.sms} SMs at {p.clock_mhz:,} MHz. Each SM's shared memory has 32 banks, and a bank delivers 32"
         f" bits per cycle. The card's device memory delivers {p.gb:,g} GB/s. How many times that do all shared memories"
         " together deliver?"
     ),
-    derive=_derive_banks,
+    derive=lambda p: Derivation(
+        value=_banks(p),
+        formula="SMs × 32 banks × 4 bytes × clock / bandwidth of the device memory",
+        substitution=f"{p.sms} × 32 × 4 × {p.clock_mhz}e6 / {p.gb}e9",
+        source=SOURCE_BANKS,
+    ),
     count=_count_banks,
     slips=(
-        Slip(key="bits", wrong=lambda p: _banks(p, 8), story="You took bits for bytes."),
-        Slip(
-            key="one-sm",
-            wrong=lambda p: _banks(p, 1 / p.sms),
-            story="That is one shared memory. Every SM has its own, and they work at the same time.",
-        ),
-        Slip(
-            key="one-bank",
-            wrong=lambda p: _banks(p, 1 / 32),
-            story="You let one bank answer at a time. All 32 do, if no two lanes want the same one.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: _banks(p, 1 / 4),
-            story="You let a bank deliver one byte. It delivers 32 bits.",
-        ),
-        Slip(
-            key="both-ways",
-            wrong=lambda p: _banks(p, 2),
-            story="You counted reading and writing at once. A bank does one of them in a cycle.",
-        ),
+        Slip("bits", lambda p: _banks(p, 8)) | "You took bits for bytes.",
+        Slip("one-sm", lambda p: _banks(p, 1 / p.sms))
+        | "That is one shared memory. Every SM has its own, and they work at the same time.",
+        Slip("one-bank", lambda p: _banks(p, 1 / 32))
+        | "You let one bank answer at a time. All 32 do, if no two lanes want the same one.",
+        Slip("one-byte", lambda p: _banks(p, 1 / 4)) | "You let a bank deliver one byte. It delivers 32 bits.",
+        Slip("both-ways", lambda p: _banks(p, 2))
+        | "You counted reading and writing at once. A bank does one of them in a cycle.",
     ),
 )
 
@@ -195,16 +145,6 @@ def _draw_flip(rng: random.Random) -> Draw:
         new_tflops=round(old_tflops * faster),
         new_gb=round(old_gb * wider),
         intensity=intensity,
-    )
-
-
-def _small_flip(rng: random.Random) -> Draw:
-    return drawn(
-        old_tflops=rng.choice((6, 7)),
-        old_gb=2000,
-        new_tflops=rng.choice((20, 22)),
-        new_gb=3000,
-        intensity=rng.choice((4, 5)),
     )
 
 
@@ -256,7 +196,13 @@ FLIP = Drill(
     unit="",
     target_s=120,
     draw=_draw_flip,
-    small=_small_flip,
+    small=lambda rng: drawn(
+        old_tflops=rng.choice((6, 7)),
+        old_gb=2000,
+        new_tflops=rng.choice((20, 22)),
+        new_gb=3000,
+        intensity=rng.choice((4, 5)),
+    ),
     prompt=lambda p: (
         f"A kernel does {p.intensity} FLOP/B and runs as fast as the roofline allows. It moves from a card with"
         f" {p.old_tflops} TFLOP/s and {p.old_gb:,} GB/s to one with {p.new_tflops} TFLOP/s and {p.new_gb:,} GB/s. How"
@@ -265,29 +211,15 @@ FLIP = Drill(
     derive=_derive_flip,
     count=_count_flip,
     slips=(
-        Slip(
-            key="peaks",
-            wrong=lambda p: p.new_tflops / p.old_tflops,
-            story="You compared the peaks. Does the new card's memory keep up with its own?",
-        ),
-        Slip(
-            key="bandwidths",
-            wrong=lambda p: p.new_gb / p.old_gb,
-            story="You compared the bandwidths. Was it waiting for memory on the old card?",
-        ),
-        Slip(
-            key="ridge",
-            wrong=lambda p: p.new_tflops / p.old_tflops * p.old_gb / p.new_gb,
-            story=(
-                "You divided one ratio by the other: that is how the ridge point moved, not how much faster the"
-                " kernel is."
-            ),
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: _reached(p, p.old_tflops, p.old_gb) / _reached(p, p.new_tflops, p.new_gb),
-            story="You divided the other way round: the new card is the faster one.",
-        ),
+        Slip("peaks", lambda p: p.new_tflops / p.old_tflops)
+        | "You compared the peaks. Does the new card's memory keep up with its own?",
+        Slip("bandwidths", lambda p: p.new_gb / p.old_gb)
+        | "You compared the bandwidths. Was it waiting for memory on the old card?",
+        Slip("ridge", lambda p: p.new_tflops / p.old_tflops * p.old_gb / p.new_gb)
+        | "You divided one ratio by the other: that is how the ridge point moved, not how much faster the"
+        " kernel is.",
+        Slip("upside-down", lambda p: _reached(p, p.old_tflops, p.old_gb) / _reached(p, p.new_tflops, p.new_gb))
+        | "You divided the other way round: the new card is the faster one.",
     ),
 )
 

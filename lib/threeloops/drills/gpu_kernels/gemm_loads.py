@@ -26,10 +26,6 @@ def _draw_saxpy(rng: random.Random) -> Draw:
     )
 
 
-def _small_saxpy(rng: random.Random) -> Draw:
-    return _draw_saxpy(rng)
-
-
 def _headroom(p: Draw, bytes_per_operation: float) -> float:
     return float(p.bandwidth / bytes_per_operation / p.rate)
 
@@ -66,7 +62,7 @@ SAXPY = Drill(
     unit="",
     target_s=120,
     draw=_draw_saxpy,
-    small=_small_saxpy,
+    small=lambda rng: _draw_saxpy(rng),
     prompt=lambda p: (
         "A SAXPY (y becomes a times x plus y, in fp32) over arrays much larger than any cache runs at"
         f" {p.rate / GFLOP:,.0f} GFLOP/s. The card's memory delivers {p.bandwidth / TB:g} TB/s, its fp32 units"
@@ -76,26 +72,12 @@ SAXPY = Drill(
     derive=_derive_saxpy,
     count=_count_saxpy,
     slips=(
-        Slip(
-            key="against-the-peak",
-            wrong=lambda p: p.peak / p.rate,
-            story="You compared it with the arithmetic units. Which resource does a SAXPY use up?",
-        ),
-        Slip(
-            key="write-forgotten",
-            wrong=lambda p: _headroom(p, 4),
-            story="You moved two arrays. The result goes back to memory.",
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _headroom(p, 12),
-            story="You gave the roof in multiply-adds. The measured rate counts both operations.",
-        ),
-        Slip(
-            key="in-numbers",
-            wrong=lambda p: _headroom(p, 1.5),
-            story="You took the bandwidth for numbers per second. It is bytes.",
-        ),
+        Slip("against-the-peak", lambda p: p.peak / p.rate)
+        | "You compared it with the arithmetic units. Which resource does a SAXPY use up?",
+        Slip("write-forgotten", lambda p: _headroom(p, 4)) | "You moved two arrays. The result goes back to memory.",
+        Slip("multiply-adds", lambda p: _headroom(p, 12))
+        | "You gave the roof in multiply-adds. The measured rate counts both operations.",
+        Slip("in-numbers", lambda p: _headroom(p, 1.5)) | "You took the bandwidth for numbers per second. It is bytes.",
     ),
 )
 
@@ -107,10 +89,6 @@ def _draw_rows(rng: random.Random) -> Draw:
     return drawn(
         rows=rng.randrange(2000, 9000, 500), columns=8 * rng.randrange(4000, 16_000, 125) + rng.choice((2, 4, 6))
     )
-
-
-def _small_rows(rng: random.Random) -> Draw:
-    return drawn(rows=rng.choice((12, 20)), columns=8 * rng.randrange(3, 9) + rng.choice((2, 4, 6)))
 
 
 def _loads(p: Draw, width_bytes: int) -> float:
@@ -145,7 +123,7 @@ ROWS = Drill(
     loose="digits",
     target_s=120,
     draw=_draw_rows,
-    small=_small_rows,
+    small=lambda rng: drawn(rows=rng.choice((12, 20)), columns=8 * rng.randrange(3, 9) + rng.choice((2, 4, 6))),
     prompt=lambda p: (
         f"A bf16 matrix of {p.rows:,} rows and {p.columns:,} columns is stored row by row without gaps and begins at a"
         " multiple of 256 bytes. A thread may load up to 16 bytes at once, but only 2, 4, 8 or 16 from an address that"
@@ -155,22 +133,12 @@ ROWS = Drill(
     derive=_derive_rows,
     count=_count_rows,
     slips=(
-        Slip(
-            key="widest",
-            wrong=lambda p: _loads(p, 16),
-            story="You loaded 16 bytes at once. Where does the second row begin?",
-        ),
-        Slip(
-            key="number-by-number",
-            wrong=lambda p: _loads(p, 2),
-            story="You loaded number by number. The rows' beginnings allow more than that.",
-        ),
-        Slip(
-            key="per-warp",
-            wrong=lambda p: _derive_rows(p).value / 32,
-            story="You counted once per warp. The question counts per thread.",
-        ),
-        Slip(key="one-row", wrong=lambda p: _derive_rows(p).value / p.rows, story="You read a single row."),
+        Slip("widest", lambda p: _loads(p, 16)) | "You loaded 16 bytes at once. Where does the second row begin?",
+        Slip("number-by-number", lambda p: _loads(p, 2))
+        | "You loaded number by number. The rows' beginnings allow more than that.",
+        Slip("per-warp", lambda p: _derive_rows(p).value / 32)
+        | "You counted once per warp. The question counts per thread.",
+        Slip("one-row", lambda p: _derive_rows(p).value / p.rows) | "You read a single row.",
     ),
 )
 

@@ -14,21 +14,6 @@ SOURCE_SPARSE = "Mishra et al., 2021, arXiv:2104.08378, section 3"
 # --- room for the tiles of a pipeline ------------------------------------------------------------
 
 
-def _draw_pipeline(rng: random.Random) -> Draw:
-    return drawn(
-        tile_m=rng.choice((96, 128)),
-        tile_n=rng.choice((160, 192, 256, 320)),
-        tile_k=rng.choice((24, 32, 48, 80)),
-        stages=rng.choice((4, 5, 6)),
-    )
-
-
-def _small_pipeline(rng: random.Random) -> Draw:
-    return drawn(
-        tile_m=rng.choice((5, 6)), tile_n=rng.choice((8, 9)), tile_k=rng.choice((2, 3)), stages=rng.choice((4, 5))
-    )
-
-
 def _derive_pipeline(p: Draw) -> Derivation:
     return Derivation(
         value=gemm_tiles.pipeline_bytes(
@@ -59,8 +44,15 @@ PIPELINE = Drill(
     unit="B",
     capacity=True,
     target_s=100,
-    draw=_draw_pipeline,
-    small=_small_pipeline,
+    draw=lambda rng: drawn(
+        tile_m=rng.choice((96, 128)),
+        tile_n=rng.choice((160, 192, 256, 320)),
+        tile_k=rng.choice((24, 32, 48, 80)),
+        stages=rng.choice((4, 5, 6)),
+    ),
+    small=lambda rng: drawn(
+        tile_m=rng.choice((5, 6)), tile_n=rng.choice((8, 9)), tile_k=rng.choice((2, 3)), stages=rng.choice((4, 5))
+    ),
     prompt=lambda p: (
         f"Each block of a bf16 matmul keeps a tile of {p.tile_m} by {p.tile_n} sums in registers and advances along"
         f" the inner dimension in steps of {p.tile_k}. So that loads run ahead of the arithmetic, the operands of"
@@ -69,26 +61,14 @@ PIPELINE = Drill(
     derive=_derive_pipeline,
     count=_count_pipeline,
     slips=(
-        Slip(
-            key="one-stage",
-            wrong=lambda p: _derive_pipeline(p).value / p.stages,
-            story="You made room for one step. Several are there at once.",
-        ),
-        Slip(
-            key="one-operand",
-            wrong=lambda p: 2.0 * p.stages * p.tile_m * p.tile_k,
-            story="You laid out one operand. Which tile does it meet?",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: _derive_pipeline(p).value / 2,
-            story="You counted numbers. In bf16 each takes more than a byte.",
-        ),
-        Slip(
-            key="result-too",
-            wrong=lambda p: _derive_pipeline(p).value + 4.0 * p.tile_m * p.tile_n,
-            story="You made room for the sums. Where do they wait?",
-        ),
+        Slip("one-stage", lambda p: _derive_pipeline(p).value / p.stages)
+        | "You made room for one step. Several are there at once.",
+        Slip("one-operand", lambda p: 2.0 * p.stages * p.tile_m * p.tile_k)
+        | "You laid out one operand. Which tile does it meet?",
+        Slip("elements", lambda p: _derive_pipeline(p).value / 2)
+        | "You counted numbers. In bf16 each takes more than a byte.",
+        Slip("result-too", lambda p: _derive_pipeline(p).value + 4.0 * p.tile_m * p.tile_n)
+        | "You made room for the sums. Where do they wait?",
     ),
 )
 
@@ -109,23 +89,8 @@ def _draw_registers(rng: random.Random) -> Draw:
     return drawn(rows=rows, columns=columns, threads_m=rng.choice((12, 20)), threads_n=rng.choice((16, 24)))
 
 
-def _small_registers(rng: random.Random) -> Draw:
-    return drawn(
-        rows=rng.choice((2, 4)), columns=rng.choice((3, 5)), threads_m=rng.choice((2, 3)), threads_n=rng.choice((4, 5))
-    )
-
-
 def _registers(p: Draw) -> float:
     return gemm_tiles.tile_intensity(rows=p.rows, columns=p.columns, bytes_per_element=4)
-
-
-def _derive_registers(p: Draw) -> Derivation:
-    return Derivation(
-        value=_registers(p),
-        formula="2 × rows × columns / ((rows + columns) × 4 bytes), of one thread",
-        substitution=f"2 × {p.rows} × {p.columns} / (({p.rows} + {p.columns}) × 4)",
-        source=SOURCE_TILES,
-    )
 
 
 def _count_registers(p: Draw) -> float:
@@ -145,72 +110,43 @@ REGISTERS = Drill(
     unit="FLOP/B",
     target_s=100,
     draw=_draw_registers,
-    small=_small_registers,
+    small=lambda rng: drawn(
+        rows=rng.choice((2, 4)), columns=rng.choice((3, 5)), threads_m=rng.choice((2, 3)), threads_n=rng.choice((4, 5))
+    ),
     prompt=lambda p: (
         f"An fp32 matmul runs in blocks of {p.threads_m} by {p.threads_n} threads. Each thread keeps a patch of"
         f" {p.rows} by {p.columns} sums in registers; per step of the inner dimension it reads one number per row and"
         " one per column of its patch from shared memory, and multiplies each with each. How many operations does a"
         " thread do per byte that it reads from shared memory?"
     ),
-    derive=_derive_registers,
+    derive=lambda p: Derivation(
+        value=_registers(p),
+        formula="2 × rows × columns / ((rows + columns) × 4 bytes), of one thread",
+        substitution=f"2 × {p.rows} × {p.columns} / (({p.rows} + {p.columns}) × 4)",
+        source=SOURCE_TILES,
+    ),
     count=_count_registers,
     slips=(
+        Slip("multiply-adds", lambda p: _registers(p) / 2) | "You counted multiply-adds. Each is two operations.",
+        Slip("elements", lambda p: 4 * _registers(p)) | "That is per number read. How many bytes is a number?",
         Slip(
-            key="multiply-adds",
-            wrong=lambda p: _registers(p) / 2,
-            story="You counted multiply-adds. Each is two operations.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: 4 * _registers(p),
-            story="That is per number read. How many bytes is a number?",
-        ),
-        Slip(
-            key="block",
-            wrong=lambda p: gemm_tiles.tile_intensity(
+            "block",
+            lambda p: gemm_tiles.tile_intensity(
                 rows=p.rows * p.threads_m, columns=p.columns * p.threads_n, bytes_per_element=4
             ),
-            story="That is what the block asks of device memory. The question is one level further in.",
-        ),
-        Slip(
-            key="one-sum",
-            wrong=lambda p: 0.25,
-            story="You read two numbers for every multiply-add. What are the registers for?",
-        ),
-        Slip(
-            key="one-operand",
-            wrong=lambda p: 2 * p.rows / 4,
-            story="You read the numbers of the columns only. Both operands come from shared memory.",
-        ),
+        )
+        | "That is what the block asks of device memory. The question is one level further in.",
+        Slip("one-sum", lambda p: 0.25) | "You read two numbers for every multiply-add. What are the registers for?",
+        Slip("one-operand", lambda p: 2 * p.rows / 4)
+        | "You read the numbers of the columns only. Both operands come from shared memory.",
     ),
 )
 
 # --- weights, two of four ------------------------------------------------------------------------
 
 
-def _draw_sparse(rng: random.Random) -> Draw:
-    return drawn(
-        rows=rng.randrange(2000, 9000, 500),
-        columns=rng.randrange(3000, 14_000, 1000),
-        bytes_per_element=rng.choice((1, 2)),
-    )
-
-
-def _small_sparse(rng: random.Random) -> Draw:
-    return drawn(rows=rng.choice((3, 5, 6)), columns=8 * rng.choice((2, 3, 5)), bytes_per_element=rng.choice((1, 2)))
-
-
 def _full(p: Draw) -> float:
     return float(p.rows * p.columns * p.bytes_per_element)
-
-
-def _derive_sparse(p: Draw) -> Derivation:
-    return Derivation(
-        value=sparsity.sparse_bytes(rows=p.rows, columns=p.columns, bytes_per_element=p.bytes_per_element),
-        formula="rows × columns / 2 × (bytes per weight + 2 bits / 8)",
-        substitution=f"{p.rows} × {p.columns} / 2 × ({p.bytes_per_element} + 2 / 8)",
-        source=SOURCE_SPARSE,
-    )
 
 
 def _count_sparse(p: Draw) -> float:
@@ -231,32 +167,34 @@ SPARSE = Drill(
     title="Half the weights, and their places",
     unit="B",
     target_s=90,
-    draw=_draw_sparse,
-    small=_small_sparse,
+    draw=lambda rng: drawn(
+        rows=rng.randrange(2000, 9000, 500),
+        columns=rng.randrange(3000, 14_000, 1000),
+        bytes_per_element=rng.choice((1, 2)),
+    ),
+    small=lambda rng: drawn(
+        rows=rng.choice((3, 5, 6)), columns=8 * rng.choice((2, 3, 5)), bytes_per_element=rng.choice((1, 2))
+    ),
     prompt=lambda p: (
         f"A matrix of {p.rows:,} by {p.columns:,} weights in {8 * p.bytes_per_element} bits is pruned to 2:4 sparsity"
         " and stored for the tensor cores: the weights that were kept, and for each of them where among its four"
         " neighbours it stood. How many bytes is that?"
     ),
-    derive=_derive_sparse,
+    derive=lambda p: Derivation(
+        value=sparsity.sparse_bytes(rows=p.rows, columns=p.columns, bytes_per_element=p.bytes_per_element),
+        formula="rows × columns / 2 × (bytes per weight + 2 bits / 8)",
+        substitution=f"{p.rows} × {p.columns} / 2 × ({p.bytes_per_element} + 2 / 8)",
+        source=SOURCE_SPARSE,
+    ),
     count=_count_sparse,
     slips=(
-        Slip(
-            key="no-places",
-            wrong=lambda p: _full(p) / 2,
-            story="You stored the weights alone. A kernel could not tell where they belong.",
-        ),
-        Slip(
-            key="place-of-every-weight",
-            wrong=lambda p: _full(p) / 2 + p.rows * p.columns / 4,
-            story="You noted a place for every weight. Only the kept ones have one.",
-        ),
-        Slip(key="nothing-saved", wrong=_full, story="That is the matrix before pruning."),
-        Slip(
-            key="places-only",
-            wrong=lambda p: p.rows * p.columns / 8,
-            story="Those are the places. The weights are stored beside them.",
-        ),
+        Slip("no-places", lambda p: _full(p) / 2)
+        | "You stored the weights alone. A kernel could not tell where they belong.",
+        Slip("place-of-every-weight", lambda p: _full(p) / 2 + p.rows * p.columns / 4)
+        | "You noted a place for every weight. Only the kept ones have one.",
+        Slip("nothing-saved", _full) | "That is the matrix before pruning.",
+        Slip("places-only", lambda p: p.rows * p.columns / 8)
+        | "Those are the places. The weights are stored beside them.",
     ),
 )
 

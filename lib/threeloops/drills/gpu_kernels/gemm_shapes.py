@@ -102,23 +102,13 @@ SHARE = Drill(
     derive=_derive_share,
     count=_count_share,
     slips=(
-        Slip(
-            key="tiles-only",
-            wrong=lambda p: _quantisation(p).tile_share,
-            story="You rounded up to tiles. Then the tiles come in waves.",
-        ),
-        Slip(
-            key="waves-only",
-            wrong=lambda p: _quantisation(p).waves.efficiency,
-            story="You took every tile for a full one. Look at the edges.",
-        ),
-        Slip(
-            key="last-wave",
-            wrong=_last_wave,
-            story="That is how full the last wave is. The ones before it count as well.",
-        ),
-        Slip(key="waves-down", wrong=_waves_down, story="You rounded the waves down. The rest has to run somewhere."),
-        Slip(key="lost", wrong=lambda p: 1 - _quantisation(p).share, story="That is the share that is lost."),
+        Slip("tiles-only", lambda p: _quantisation(p).tile_share)
+        | "You rounded up to tiles. Then the tiles come in waves.",
+        Slip("waves-only", lambda p: _quantisation(p).waves.efficiency)
+        | "You took every tile for a full one. Look at the edges.",
+        Slip("last-wave", _last_wave) | "That is how full the last wave is. The ones before it count as well.",
+        Slip("waves-down", _waves_down) | "You rounded the waves down. The rest has to run somewhere.",
+        Slip("lost", lambda p: 1 - _quantisation(p).share) | "That is the share that is lost.",
     ),
     function=AsFunction(
         takes=("m", "n", "tile_m", "tile_n", "sms"),
@@ -130,23 +120,6 @@ SHARE = Drill(
 # --- instructions of a product -------------------------------------------------------------------
 
 MMA = INSTRUCTIONS["mma.m16n8k8"]
-
-
-def _draw_instructions(rng: random.Random) -> Draw:
-    return drawn(m=rng.randrange(1000, 4000, 200), n=rng.randrange(1000, 9000, 200), k=rng.randrange(600, 3000, 200))
-
-
-def _small_instructions(rng: random.Random) -> Draw:
-    return drawn(m=rng.randrange(20, 60), n=rng.randrange(20, 60), k=rng.randrange(20, 60))
-
-
-def _derive_instructions(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(MMA.count(m=p.m, n=p.n, k=p.k)),
-        formula="ceil(m / 16) × ceil(n / 8) × ceil(k / 8)",
-        substitution=f"ceil({p.m} / 16) × ceil({p.n} / 8) × ceil({p.k} / 8)",
-        source=SOURCE_PTX,
-    )
 
 
 def _count_instructions(p: Draw) -> float:
@@ -166,64 +139,37 @@ COUNT = Drill(
     whole="exact",
     loose="digits",
     target_s=100,
-    draw=_draw_instructions,
-    small=_small_instructions,
+    draw=lambda rng: drawn(
+        m=rng.randrange(1000, 4000, 200), n=rng.randrange(1000, 9000, 200), k=rng.randrange(600, 3000, 200)
+    ),
+    small=lambda rng: drawn(m=rng.randrange(20, 60), n=rng.randrange(20, 60), k=rng.randrange(20, 60)),
     prompt=lambda p: (
         f"A [{p.m:,}, {p.k:,}] by [{p.k:,}, {p.n:,}] matmul runs on the warp-wide instruction mma.m16n8k8; edges that"
         " do not come out even are filled up with zeros. How many of these instructions are issued, counting one per"
         " warp?"
     ),
-    derive=_derive_instructions,
+    derive=lambda p: Derivation(
+        value=float(MMA.count(m=p.m, n=p.n, k=p.k)),
+        formula="ceil(m / 16) × ceil(n / 8) × ceil(k / 8)",
+        substitution=f"ceil({p.m} / 16) × ceil({p.n} / 8) × ceil({p.k} / 8)",
+        source=SOURCE_PTX,
+    ),
     count=_count_instructions,
     slips=(
-        Slip(
-            key="operations",
-            wrong=_times(2),
-            story="You divided operations by multiply-adds. Both sides must count the same thing.",
-        ),
-        Slip(
-            key="one-group",
-            wrong=_times(8),
-            story="You gave the instruction the share of one group of four lanes. The shape is the whole warp's.",
-        ),
-        Slip(key="per-lane", wrong=_times(32), story="You counted once per lane. A warp issues it once."),
-        Slip(
-            key="four-by-four",
-            wrong=_times(16),
-            story=(
-                "You counted in cubes of 4 by 4 by 4, which is what a unit did in a cycle once. Take the instruction's"
-                " shape."
-            ),
-        ),
-        Slip(
-            key="one-step",
-            wrong=lambda p: float(-(-p.m // 16) * -(-p.n // 8)),
-            story="You covered the result once. How many steps does the inner dimension take?",
-        ),
+        Slip("operations", _times(2))
+        | "You divided operations by multiply-adds. Both sides must count the same thing.",
+        Slip("one-group", _times(8))
+        | "You gave the instruction the share of one group of four lanes. The shape is the whole warp's.",
+        Slip("per-lane", _times(32)) | "You counted once per lane. A warp issues it once.",
+        Slip("four-by-four", _times(16))
+        | "You counted in cubes of 4 by 4 by 4, which is what a unit did in a cycle once. Take the instruction's"
+        " shape.",
+        Slip("one-step", lambda p: float(-(-p.m // 16) * -(-p.n // 8)))
+        | "You covered the result once. How many steps does the inner dimension take?",
     ),
 )
 
 # --- slices of the inner dimension ---------------------------------------------------------------
-
-
-def _draw_slices(rng: random.Random) -> Draw:
-    return drawn(
-        m=128 * rng.choice((1, 2)),
-        n=128 * rng.choice((3, 5)),
-        k=rng.randrange(6000, 12_001, 250),
-        tile=128,
-        splits=rng.randrange(14, 31, 2),
-    )
-
-
-def _small_slices(rng: random.Random) -> Draw:
-    return drawn(
-        m=4 * rng.choice((1, 2)),
-        n=4 * rng.choice((3, 5)),
-        k=rng.randrange(30, 60),
-        tile=4,
-        splits=rng.choice((3, 4, 5)),
-    )
 
 
 def _slices(p: Draw) -> float:
@@ -235,18 +181,6 @@ def _slices(p: Draw) -> float:
 
 def _whole(p: Draw) -> float:
     return float(_slices(p) - 8 * p.splits * p.m * p.n)
-
-
-def _derive_slices(p: Draw) -> Derivation:
-    return Derivation(
-        value=_slices(p),
-        formula="(m × k × n / tile + k × n × m / tile + m × n + 2 × slices × m × n) × 4 bytes",
-        substitution=(
-            f"({p.m} × {p.k} × {p.n} / {p.tile} + {p.k} × {p.n} × {p.m} / {p.tile} + {p.m} × {p.n} + 2 × {p.splits} ×"
-            f" {p.m} × {p.n}) × 4"
-        ),
-        source=SOURCE_SPLIT,
-    )
 
 
 def _count_slices(p: Draw) -> float:
@@ -264,37 +198,44 @@ SLICES = Drill(
     title="The price of slices",
     unit="B",
     target_s=150,
-    draw=_draw_slices,
-    small=_small_slices,
+    draw=lambda rng: drawn(
+        m=128 * rng.choice((1, 2)),
+        n=128 * rng.choice((3, 5)),
+        k=rng.randrange(6000, 12_001, 250),
+        tile=128,
+        splits=rng.randrange(14, 31, 2),
+    ),
+    small=lambda rng: drawn(
+        m=4 * rng.choice((1, 2)),
+        n=4 * rng.choice((3, 5)),
+        k=rng.randrange(30, 60),
+        tile=4,
+        splits=rng.choice((3, 4, 5)),
+    ),
     prompt=lambda p: (
         f"A [{p.m}, {p.k:,}] by [{p.k:,}, {p.n}] matmul in fp32 has too few tiles of {p.tile} by {p.tile} to fill a"
         f" card, so the inner dimension is cut into {p.splits} slices. Each slice of each tile is a block: it fetches"
         " its part of both operands and writes its fp32 sums; a second kernel reads all the sums and writes the"
         " result. Nothing stays in a cache. How many bytes cross the memory bus?"
     ),
-    derive=_derive_slices,
+    derive=lambda p: Derivation(
+        value=_slices(p),
+        formula="(m × k × n / tile + k × n × m / tile + m × n + 2 × slices × m × n) × 4 bytes",
+        substitution=(
+            f"({p.m} × {p.k} × {p.n} / {p.tile} + {p.k} × {p.n} × {p.m} / {p.tile} + {p.m} × {p.n} + 2 × {p.splits} ×"
+            f" {p.m} × {p.n}) × 4"
+        ),
+        source=SOURCE_SPLIT,
+    ),
     count=_count_slices,
     slips=(
-        Slip(
-            key="no-sums",
-            wrong=_whole,
-            story="You left out the sums of the slices. They go out to memory, and come back.",
-        ),
-        Slip(
-            key="written-only",
-            wrong=lambda p: _whole(p) + 4.0 * p.splits * p.m * p.n,
-            story="You wrote the slices' sums. A second kernel reads them again.",
-        ),
-        Slip(
-            key="operands-per-slice",
-            wrong=lambda p: _slices(p) + (p.splits - 1) * 8.0 * p.m * p.n * p.k / p.tile,
-            story="You fetched all of the operands for every slice. A slice needs its own part.",
-        ),
-        Slip(
-            key="double-precision",
-            wrong=lambda p: _whole(p) + 16.0 * p.splits * p.m * p.n,
-            story="You gave the sums 8 bytes each. Read again in which format they are kept.",
-        ),
+        Slip("no-sums", _whole) | "You left out the sums of the slices. They go out to memory, and come back.",
+        Slip("written-only", lambda p: _whole(p) + 4.0 * p.splits * p.m * p.n)
+        | "You wrote the slices' sums. A second kernel reads them again.",
+        Slip("operands-per-slice", lambda p: _slices(p) + (p.splits - 1) * 8.0 * p.m * p.n * p.k / p.tile)
+        | "You fetched all of the operands for every slice. A slice needs its own part.",
+        Slip("double-precision", lambda p: _whole(p) + 16.0 * p.splits * p.m * p.n)
+        | "You gave the sums 8 bytes each. Read again in which format they are kept.",
     ),
 )
 

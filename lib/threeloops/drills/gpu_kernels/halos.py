@@ -27,24 +27,6 @@ def _moved(p: Draw, fetched_per_tile: float, written_per_tile: float) -> float:
     return float((p.rows // p.tile) * (p.columns // p.tile) * (fetched_per_tile + written_per_tile) * FLOAT_BYTES)
 
 
-def _derive_halo(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(
-            kernels.tiled_stencil_bytes(
-                height=p.rows,
-                width=p.columns,
-                tile_height=p.tile,
-                tile_width=p.tile,
-                reach=p.reach,
-                bytes_per_element=FLOAT_BYTES,
-            )
-        ),
-        formula="tiles × ((tile + 2 × reach)² + tile²) × 4 bytes",
-        substitution=f"{p.rows} / {p.tile} × {p.columns} / {p.tile} × (({p.tile} + 2 × {p.reach})² + {p.tile}²) × 4",
-        source=SOURCE_HALO,
-    )
-
-
 def _count_halo(p: Draw) -> float:
     """For every block, the places that its pixels look at, each once; and the pixels themselves."""
     accesses = 0
@@ -72,30 +54,32 @@ HALO = Drill(
         " frame of zeros, which are fetched like pixels. Blocks share nothing. How many bytes are read from and"
         " written to global memory?"
     ),
-    derive=_derive_halo,
+    derive=lambda p: Derivation(
+        value=float(
+            kernels.tiled_stencil_bytes(
+                height=p.rows,
+                width=p.columns,
+                tile_height=p.tile,
+                tile_width=p.tile,
+                reach=p.reach,
+                bytes_per_element=FLOAT_BYTES,
+            )
+        ),
+        formula="tiles × ((tile + 2 × reach)² + tile²) × 4 bytes",
+        substitution=f"{p.rows} / {p.tile} × {p.columns} / {p.tile} × (({p.tile} + 2 × {p.reach})² + {p.tile}²) × 4",
+        source=SOURCE_HALO,
+    ),
     count=_count_halo,
     prerequisites=("gpu-tiled-traffic",),
     slips=(
-        Slip(
-            key="no-edge",
-            wrong=lambda p: _moved(p, p.tile**2, p.tile**2),
-            story="You fetched a tile's own pixels. Results at its edge look beyond it.",
-        ),
-        Slip(
-            key="one-side",
-            wrong=lambda p: _moved(p, (p.tile + p.reach) ** 2, p.tile**2),
-            story="You widened the tile on one side of each direction. Results look both ways.",
-        ),
-        Slip(
-            key="no-sharing",
-            wrong=lambda p: _moved(p, p.tile**2 * (2 * p.reach + 1) ** 2, p.tile**2),
-            story="You fetched a whole square for every result. Within a block, a pixel is fetched once.",
-        ),
-        Slip(
-            key="no-results",
-            wrong=lambda p: _moved(p, (p.tile + 2 * p.reach) ** 2, 0),
-            story="You counted what is read. The results are written, too.",
-        ),
+        Slip("no-edge", lambda p: _moved(p, p.tile**2, p.tile**2))
+        | "You fetched a tile's own pixels. Results at its edge look beyond it.",
+        Slip("one-side", lambda p: _moved(p, (p.tile + p.reach) ** 2, p.tile**2))
+        | "You widened the tile on one side of each direction. Results look both ways.",
+        Slip("no-sharing", lambda p: _moved(p, p.tile**2 * (2 * p.reach + 1) ** 2, p.tile**2))
+        | "You fetched a whole square for every result. Within a block, a pixel is fetched once.",
+        Slip("no-results", lambda p: _moved(p, (p.tile + 2 * p.reach) ** 2, 0))
+        | "You counted what is read. The results are written, too.",
     ),
 )
 

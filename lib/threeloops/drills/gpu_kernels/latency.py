@@ -16,15 +16,6 @@ SOURCE_VOLKOV = "Volkov, Understanding Latency Hiding on GPUs, UC Berkeley EECS-
 # --- bytes in flight per SM ----------------------------------------------------------------------
 
 
-def _draw_flight(rng: random.Random) -> Draw:
-    return drawn(
-        sms=rng.randrange(60, 180, 6),
-        tb=rng.choice((1.3, 1.7, 2.6, 3.7, 5.3)),
-        cycles=rng.randrange(430, 900, 30),
-        clock_ghz=rng.choice((1.2, 1.3, 1.6, 1.8)),
-    )
-
-
 def _small_flight(rng: random.Random) -> Draw:
     # 32 bytes per cycle for each SM, or 64
     sms, clock_ghz, per_cycle = rng.choice((3, 5)), rng.choice((1.2, 1.5)), rng.choice((32, 64))
@@ -34,15 +25,6 @@ def _small_flight(rng: random.Random) -> Draw:
 def _flight(p: Draw, factor: float = 1) -> float:
     latency_s = latency_hiding.latency_s(cycles=p.cycles, clock_hz=p.clock_ghz * GHz)
     return float(factor * latency_hiding.bytes_in_flight(memory_bytes_per_s=p.tb * TB, latency_s=latency_s) / p.sms)
-
-
-def _derive_flight(p: Draw) -> Derivation:
-    return Derivation(
-        value=_flight(p),
-        formula="bandwidth × latency / SMs, the latency being cycles / clock",
-        substitution=f"{p.tb}e12 × {p.cycles} / {p.clock_ghz}e9 / {p.sms}",
-        source=SOURCE_LITTLE,
-    )
 
 
 def _count_flight(p: Draw) -> float:
@@ -63,71 +45,46 @@ FLIGHT = Drill(
     title="Bytes on their way",
     unit="B",
     target_s=90,
-    draw=_draw_flight,
+    draw=lambda rng: drawn(
+        sms=rng.randrange(60, 180, 6),
+        tb=rng.choice((1.3, 1.7, 2.6, 3.7, 5.3)),
+        cycles=rng.randrange(430, 900, 30),
+        clock_ghz=rng.choice((1.2, 1.3, 1.6, 1.8)),
+    ),
     small=_small_flight,
     prompt=lambda p: (
         f"A card's memory delivers {p.tb:g} TB/s. A load takes {p.cycles} cycles at {p.clock_ghz} GHz until its value"
         f" is there. The card has {p.sms} SMs, all with the same work. How many bytes must one SM have asked for, and"
         " not yet received, at any moment, for the memory to deliver all it can?"
     ),
-    derive=_derive_flight,
+    derive=lambda p: Derivation(
+        value=_flight(p),
+        formula="bandwidth × latency / SMs, the latency being cycles / clock",
+        substitution=f"{p.tb}e12 × {p.cycles} / {p.clock_ghz}e9 / {p.sms}",
+        source=SOURCE_LITTLE,
+    ),
     count=_count_flight,
     slips=(
-        Slip(
-            key="whole-card",
-            wrong=lambda p: _flight(p, p.sms),
-            story="That is what the whole card has in flight. The SMs share it.",
-        ),
-        Slip(
-            key="cycles-as-ns",
-            wrong=lambda p: _flight(p, p.clock_ghz),
-            story="You took a cycle for a nanosecond. How long is one at this clock?",
-        ),
-        Slip(
-            key="clock-wrong-way",
-            wrong=lambda p: _flight(p, p.clock_ghz**2),
-            story="You multiplied the cycles by the clock. A faster clock makes a cycle shorter.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: _flight(p, 1 / 8),
-            story="You divided by eight, as if the bandwidth were in bits. It is in bytes.",
-        ),
-        Slip(
-            key="there-and-back",
-            wrong=lambda p: _flight(p, 2),
-            story="You counted the latency twice. It is already the way there and back.",
-        ),
-        Slip(
-            key="per-warp-slot",
-            wrong=lambda p: _flight(p, 1 / 64),
-            story="You divided by the 64 places for warps as well. The question was about an SM.",
-        ),
+        Slip("whole-card", lambda p: _flight(p, p.sms))
+        | "That is what the whole card has in flight. The SMs share it.",
+        Slip("cycles-as-ns", lambda p: _flight(p, p.clock_ghz))
+        | "You took a cycle for a nanosecond. How long is one at this clock?",
+        Slip("clock-wrong-way", lambda p: _flight(p, p.clock_ghz**2))
+        | "You multiplied the cycles by the clock. A faster clock makes a cycle shorter.",
+        Slip("bits", lambda p: _flight(p, 1 / 8))
+        | "You divided by eight, as if the bandwidth were in bits. It is in bytes.",
+        Slip("there-and-back", lambda p: _flight(p, 2))
+        | "You counted the latency twice. It is already the way there and back.",
+        Slip("per-warp-slot", lambda p: _flight(p, 1 / 64))
+        | "You divided by the 64 places for warps as well. The question was about an SM.",
     ),
 )
 
 # --- how busy a scheduler is ---------------------------------------------------------------------
 
 
-def _draw_issue(rng: random.Random) -> Draw:
-    return drawn(warps=rng.choice((5, 6, 7)), instructions=rng.randrange(13, 30), cycles=rng.randrange(500, 840, 20))
-
-
-def _small_issue(rng: random.Random) -> Draw:
-    return drawn(warps=rng.choice((3, 4)), instructions=rng.choice((5, 7)), cycles=rng.choice((41, 53)))
-
-
 def _turn(p: Draw) -> latency_hiding.Turn:
     return latency_hiding.Turn(loads=1, instructions=p.instructions, latency_cycles=p.cycles)
-
-
-def _derive_issue(p: Draw) -> Derivation:
-    return Derivation(
-        value=latency_hiding.issue_share(_turn(p), warps=p.warps),
-        formula="warps × (1 + instructions) / (latency + instructions), at most 1",
-        substitution=f"min(1, {p.warps} × (1 + {p.instructions}) / ({p.cycles} + {p.instructions}))",
-        source=SOURCE_VOLKOV,
-    )
 
 
 def _count_issue(p: Draw) -> float:
@@ -145,42 +102,34 @@ ISSUE = Drill(
     title="A scheduler and its warps",
     unit="",
     target_s=90,
-    draw=_draw_issue,
-    small=_small_issue,
+    draw=lambda rng: drawn(
+        warps=rng.choice((5, 6, 7)), instructions=rng.randrange(13, 30), cycles=rng.randrange(500, 840, 20)
+    ),
+    small=lambda rng: drawn(warps=rng.choice((3, 4)), instructions=rng.choice((5, 7)), cycles=rng.choice((41, 53))),
     prompt=lambda p: (
         f"A scheduler has {p.warps} resident warps. Each of them repeats: one load, whose value can be used {p.cycles}"
         f" cycles after the load was issued, then {p.instructions} instructions that need it, one per cycle. The"
         " scheduler issues at most one instruction per cycle, the load included, and the warps do not get in each"
         " other's way. In what share of the cycles does it issue anything?"
     ),
-    derive=_derive_issue,
+    derive=lambda p: Derivation(
+        value=latency_hiding.issue_share(_turn(p), warps=p.warps),
+        formula="warps × (1 + instructions) / (latency + instructions), at most 1",
+        substitution=f"min(1, {p.warps} × (1 + {p.instructions}) / ({p.cycles} + {p.instructions}))",
+        source=SOURCE_VOLKOV,
+    ),
     count=_count_issue,
     slips=(
-        Slip(
-            key="alone",
-            wrong=lambda p: latency_hiding.issue_share(_turn(p), warps=1),
-            story="That is the share of one warp alone. While it waits, the others may issue.",
-        ),
-        Slip(
-            key="others-only",
-            wrong=lambda p: (p.warps - 1) * (1 + p.instructions) / (p.cycles + p.instructions),
-            story="You left out the warp that waits. It issues too, in its own turn.",
-        ),
-        Slip(
-            key="loads-only",
-            wrong=lambda p: p.warps / (p.cycles + p.instructions),
-            story="You counted the loads. The instructions that follow are issued as well.",
-        ),
-        Slip(
-            key="waiting",
-            wrong=lambda p: 1 - p.warps * (1 + p.instructions) / (p.cycles + p.instructions),
-            story="That is the share in which nothing is issued.",
-        ),
-        Slip(
-            key="lanes",
-            wrong=lambda p: 32 * p.warps * (1 + p.instructions) / (p.cycles + p.instructions),
-            story="You counted 32 issues per instruction. One issue serves a whole warp.",
-        ),
+        Slip("alone", lambda p: latency_hiding.issue_share(_turn(p), warps=1))
+        | "That is the share of one warp alone. While it waits, the others may issue.",
+        Slip("others-only", lambda p: (p.warps - 1) * (1 + p.instructions) / (p.cycles + p.instructions))
+        | "You left out the warp that waits. It issues too, in its own turn.",
+        Slip("loads-only", lambda p: p.warps / (p.cycles + p.instructions))
+        | "You counted the loads. The instructions that follow are issued as well.",
+        Slip("waiting", lambda p: 1 - p.warps * (1 + p.instructions) / (p.cycles + p.instructions))
+        | "That is the share in which nothing is issued.",
+        Slip("lanes", lambda p: 32 * p.warps * (1 + p.instructions) / (p.cycles + p.instructions))
+        | "You counted 32 issues per instruction. One issue serves a whole warp.",
     ),
 )
 

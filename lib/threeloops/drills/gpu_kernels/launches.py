@@ -19,14 +19,6 @@ SOURCE_OCCUPANCY = "NVIDIA, CUDA C++ Best Practices Guide 12.9, 2025, 11.1.1 (oc
 # --- blocks in a grid ----------------------------------------------------------------------------
 
 
-def _draw_grid(rng: random.Random) -> Draw:
-    return drawn(mebibytes=rng.randrange(40, 200, 10), side=rng.choice((12, 20, 24)), bytes_per_element=4)
-
-
-def _small_grid(rng: random.Random) -> Draw:
-    return drawn(mebibytes=1, side=rng.choice((12, 20, 24)), bytes_per_element=4)
-
-
 def _rows(p: Draw) -> int:
     return math.isqrt(p.mebibytes * MiB // p.bytes_per_element)
 
@@ -56,8 +48,8 @@ GRID = Drill(
     unit="",
     whole="exact",
     target_s=120,
-    draw=_draw_grid,
-    small=_small_grid,
+    draw=lambda rng: drawn(mebibytes=rng.randrange(40, 200, 10), side=rng.choice((12, 20, 24)), bytes_per_element=4),
+    small=lambda rng: drawn(mebibytes=1, side=rng.choice((12, 20, 24)), bytes_per_element=4),
     prompt=lambda p: (
         f"A square fp32 matrix may take {p.mebibytes} MiB, and is made as large as that allows. A kernel computes one"
         f" element per thread in blocks of {p.side} by {p.side} threads. How many blocks does the launch need?"
@@ -65,31 +57,16 @@ GRID = Drill(
     derive=_derive_grid,
     count=_count_grid,
     slips=(
-        Slip(
-            key="one-dimension",
-            wrong=lambda p: float(-(-_rows(p) // p.side)),
-            story="You counted blocks along one side. The grid has two dimensions.",
-        ),
-        Slip(
-            key="threads-along-a-side",
-            wrong=lambda p: _rows(p) ** 2 / p.side,
-            story="You took a block for one row of threads. It is a square.",
-        ),
-        Slip(
-            key="bytes-for-elements",
-            wrong=lambda p: _derive_grid(p).value * p.bytes_per_element,
-            story="You took bytes for elements. An fp32 number has more than one.",
-        ),
-        Slip(
-            key="double-precision",
-            wrong=lambda p: _derive_grid(p).value / 2,
-            story="You gave each element 8 bytes. Read again which format this is.",
-        ),
-        Slip(
-            key="one-thread-per-block",
-            wrong=lambda p: float(_rows(p) ** 2),
-            story="You counted threads. How many of them share a block?",
-        ),
+        Slip("one-dimension", lambda p: float(-(-_rows(p) // p.side)))
+        | "You counted blocks along one side. The grid has two dimensions.",
+        Slip("threads-along-a-side", lambda p: _rows(p) ** 2 / p.side)
+        | "You took a block for one row of threads. It is a square.",
+        Slip("bytes-for-elements", lambda p: _derive_grid(p).value * p.bytes_per_element)
+        | "You took bytes for elements. An fp32 number has more than one.",
+        Slip("double-precision", lambda p: _derive_grid(p).value / 2)
+        | "You gave each element 8 bytes. Read again which format this is.",
+        Slip("one-thread-per-block", lambda p: float(_rows(p) ** 2))
+        | "You counted threads. How many of them share a block?",
     ),
 )
 
@@ -148,10 +125,6 @@ def _draw_resident(rng: random.Random) -> Draw:
     return drawn(part=catalogued.part(key).name, sm=sm, threads=threads, registers=registers)
 
 
-def _small_resident(rng: random.Random) -> Draw:
-    return _draw_resident(rng)
-
-
 def _kernel(p: Draw) -> dict[str, int]:
     return {"threads_per_block": p.threads, "registers_per_thread": p.registers, "shared_bytes_per_block": 0}
 
@@ -177,10 +150,6 @@ def _derive_resident(p: Draw) -> Derivation:
     )
 
 
-def _count_resident(p: Draw) -> float:
-    return float(block_scheduler.resident_blocks(p.sm, **_kernel(p)) * p.threads)
-
-
 RESIDENT_THREADS = Drill(
     key="gpu-resident-threads",
     taught=TAUGHT,
@@ -190,7 +159,7 @@ RESIDENT_THREADS = Drill(
     target_s=150,
     fewest=20,  # whole blocks of whole warps, up to what one multiprocessor holds
     draw=_draw_resident,
-    small=_small_resident,
+    small=lambda rng: _draw_resident(rng),
     prompt=lambda p: (
         f"On an {p.part} a kernel runs in blocks of {p.threads} threads, without shared memory; the compiler reports"
         f" {p.registers} registers per thread. An SM of this part holds {p.sm.max_warps} warps and {p.sm.registers:,}"
@@ -198,30 +167,14 @@ RESIDENT_THREADS = Drill(
         f" in units of {p.sm.register_unit}. How many threads are resident on an SM?"
     ),
     derive=_derive_resident,
-    count=_count_resident,
+    count=lambda p: float(block_scheduler.resident_blocks(p.sm, **_kernel(p)) * p.threads),
     slips=(
-        Slip(
-            key="no-register-limit",
-            wrong=lambda p: float(p.sm.max_warps * 32 // p.threads * p.threads),
-            story="You let the warp limit decide alone. The registers run out first.",
-        ),
-        Slip(
-            key="not-whole-blocks",
-            wrong=lambda p: p.sm.registers / p.registers,
-            story=(
-                "You divided the registers among threads. Threads arrive in whole blocks, and registers in whole units."
-            ),
-        ),
-        Slip(
-            key="one-block",
-            wrong=lambda p: float(p.threads),
-            story="You put a single block on the SM. More of them fit.",
-        ),
-        Slip(
-            key="warps",
-            wrong=lambda p: _resident_threads(p) / 32,
-            story="You counted warps. How many threads is that?",
-        ),
+        Slip("no-register-limit", lambda p: float(p.sm.max_warps * 32 // p.threads * p.threads))
+        | "You let the warp limit decide alone. The registers run out first.",
+        Slip("not-whole-blocks", lambda p: p.sm.registers / p.registers)
+        | "You divided the registers among threads. Threads arrive in whole blocks, and registers in whole units.",
+        Slip("one-block", lambda p: float(p.threads)) | "You put a single block on the SM. More of them fit.",
+        Slip("warps", lambda p: _resident_threads(p) / 32) | "You counted warps. How many threads is that?",
     ),
 )
 

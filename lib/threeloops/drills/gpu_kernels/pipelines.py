@@ -4,7 +4,7 @@ import math
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.facts import compute_capability
 from threeloops.inner_loop.kernels import register_shares, staged_copies
 from threeloops.simulate.inner_loop import block_scheduler
@@ -34,15 +34,6 @@ def _draw_stages(rng: random.Random) -> Draw:
 
 def _stages(p: Draw) -> int:
     return staged_copies.stages_to_hide(latency_s=p.latency_ns, compute_s=p.compute_ns)
-
-
-def _derive_stages(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(_stages(p) * p.stage_kib * KiB),
-        formula="(1 + ceil(latency of a copy / time to multiply a tile)) × bytes of a stage",
-        substitution=f"(1 + ceil({p.latency_ns} / {p.compute_ns})) × {p.stage_kib} × 1024",
-        source=SOURCE_STAGES,
-    )
 
 
 def _play(tiles: int, stages: int, latency: float, compute: float) -> float:
@@ -77,29 +68,22 @@ STAGES = Drill(
         f" multiplied in {p.compute_ns} ns, and its stage is then filled again at once. How much shared memory do the"
         " fewest stages take with which only the first tile is waited for?"
     ),
-    derive=_derive_stages,
+    derive=lambda p: Derivation(
+        value=float(_stages(p) * p.stage_kib * KiB),
+        formula="(1 + ceil(latency of a copy / time to multiply a tile)) × bytes of a stage",
+        substitution=f"(1 + ceil({p.latency_ns} / {p.compute_ns})) × {p.stage_kib} × 1024",
+        source=SOURCE_STAGES,
+    ),
     count=_count_stages,
     slips=(
-        Slip(
-            key="none-for-the-tile-at-work",
-            wrong=lambda p: float(math.ceil(p.latency_ns / p.compute_ns) * p.stage_kib * KiB),
-            story="You counted the stages that are on their way. The tile that is being multiplied has one, too.",
-        ),
-        Slip(
-            key="two-buffers",
-            wrong=lambda p: float(2 * p.stage_kib * KiB),
-            story="You took two stages. Two are enough only where a copy is not longer than a tile's multiplying.",
-        ),
-        Slip(
-            key="latency-only",
-            wrong=lambda p: p.latency_ns / p.compute_ns * p.stage_kib * KiB,
-            story="You did not round: a stage is there or it is not. And the tile at work needs one.",
-        ),
-        Slip(
-            key="one-stage",
-            wrong=lambda p: float(p.stage_kib * KiB),
-            story="That is one stage. With one, every tile waits for its copy.",
-        ),
+        Slip("none-for-the-tile-at-work", lambda p: float(math.ceil(p.latency_ns / p.compute_ns) * p.stage_kib * KiB))
+        | "You counted the stages that are on their way. The tile that is being multiplied has one, too.",
+        Slip("two-buffers", lambda p: float(2 * p.stage_kib * KiB))
+        | "You took two stages. Two are enough only where a copy is not longer than a tile's multiplying.",
+        Slip("latency-only", lambda p: p.latency_ns / p.compute_ns * p.stage_kib * KiB)
+        | "You did not round: a stage is there or it is not. And the tile at work needs one.",
+        Slip("one-stage", lambda p: float(p.stage_kib * KiB))
+        | "That is one stage. With one, every tile waits for its copy.",
     ),
 )
 
@@ -113,12 +97,6 @@ def _draw_loop(rng: random.Random) -> Draw:
         latency_ns=rng.randrange(710, 1990, 7),
         compute_ns=rng.randrange(130, 260, 3),
     )
-
-
-def _small_loop(rng: random.Random) -> Draw:
-    p = _draw_loop(rng)
-    p.tiles = rng.randrange(5, 30)
-    return p
 
 
 def _derive_loop(p: Draw) -> Derivation:
@@ -146,7 +124,7 @@ LOOP = Drill(
     unit="s",
     target_s=120,
     draw=_draw_loop,
-    small=_small_loop,
+    small=lambda rng: changed(_draw_loop(rng), tiles=rng.randrange(5, 30)),
     wanted=lambda p: p.latency_ns > p.stages * p.compute_ns,
     prompt=lambda p: (
         f"A block multiplies {p.tiles} tiles with {p.stages} stages of shared memory. A copy takes {p.latency_ns} ns,"
@@ -156,26 +134,14 @@ LOOP = Drill(
     derive=_derive_loop,
     count=lambda p: _play(p.tiles, p.stages, p.latency_ns, p.compute_ns) * ns,
     slips=(
-        Slip(
-            key="all-hidden",
-            wrong=lambda p: (p.latency_ns + p.tiles * p.compute_ns) * ns,
-            story="You hid every copy but the first. A stage is free too late for that: compare the times.",
-        ),
-        Slip(
-            key="nothing-hidden",
-            wrong=lambda p: p.tiles * (p.latency_ns + p.compute_ns) * ns,
-            story="You copied and multiplied in turn, tile by tile. The stages' copies are on their way together.",
-        ),
-        Slip(
-            key="latency-over-stages",
-            wrong=lambda p: p.tiles * p.latency_ns / p.stages * ns,
-            story="You divided the latency by the stages and left out the multiplying, which each stage waits for.",
-        ),
-        Slip(
-            key="one-round",
-            wrong=lambda p: (p.latency_ns + p.stages * p.compute_ns) * ns,
-            story="That is the first round, a tile for each stage. How many rounds are there?",
-        ),
+        Slip("all-hidden", lambda p: (p.latency_ns + p.tiles * p.compute_ns) * ns)
+        | "You hid every copy but the first. A stage is free too late for that: compare the times.",
+        Slip("nothing-hidden", lambda p: p.tiles * (p.latency_ns + p.compute_ns) * ns)
+        | "You copied and multiplied in turn, tile by tile. The stages' copies are on their way together.",
+        Slip("latency-over-stages", lambda p: p.tiles * p.latency_ns / p.stages * ns)
+        | "You divided the latency by the stages and left out the multiplying, which each stage waits for.",
+        Slip("one-round", lambda p: (p.latency_ns + p.stages * p.compute_ns) * ns)
+        | "That is the first round, a tile for each stage. How many rounds are there?",
     ),
 )
 
@@ -255,26 +221,13 @@ CONSUMERS = Drill(
     derive=_derive_consumers,
     count=_count_consumers,
     slips=(
-        Slip(
-            key="evenly",
-            wrong=lambda p: _launched(p) * p.consumers * 128 * 4.0,
-            story="That is what they are launched with. Threads that copy need fewer, and give the rest away.",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: 65536 * 4.0,
-            story="You gave away all registers. Threads that copy keep some.",
-        ),
-        Slip(
-            key="what-was-given",
-            wrong=lambda p: p.producers * 128 * (_launched(p) - p.kept) * 4.0,
-            story="That is what copying warps give away. Those that multiply had registers before.",
-        ),
-        Slip(
-            key="one-group",
-            wrong=lambda p: _consumers(p) * 128 * 4.0,
-            story="That is one group. All groups that multiply are asked for.",
-        ),
+        Slip("evenly", lambda p: _launched(p) * p.consumers * 128 * 4.0)
+        | "That is what they are launched with. Threads that copy need fewer, and give the rest away.",
+        Slip("everything", lambda p: 65536 * 4.0) | "You gave away all registers. Threads that copy keep some.",
+        Slip("what-was-given", lambda p: p.producers * 128 * (_launched(p) - p.kept) * 4.0)
+        | "That is what copying warps give away. Those that multiply had registers before.",
+        Slip("one-group", lambda p: _consumers(p) * 128 * 4.0)
+        | "That is one group. All groups that multiply are asked for.",
     ),
 )
 
@@ -348,26 +301,14 @@ REGISTERS = Drill(
     derive=_derive_registers,
     count=_count_registers,
     slips=(
-        Slip(
-            key="not-whole-units",
-            wrong=lambda p: p.sm.registers / p.blocks * 4,
-            story="You divided the registers by the blocks. A warp gets whole units, from one quarter.",
-        ),
-        Slip(
-            key="one-block",
-            wrong=lambda p: min(255, p.sm.registers // p.threads // 8 * 8) * p.threads * 4.0,
-            story="You gave one block everything. More blocks are to live there.",
-        ),
-        Slip(
-            key="full-sm",
-            wrong=lambda p: p.sm.registers // (p.sm.max_warps * 32) * p.threads * 4.0,
-            story="You filled the SM with warps. Fewer are asked for, and each may have more.",
-        ),
-        Slip(
-            key="registers",
-            wrong=lambda p: _registers(p) * p.threads * 1.0,
-            story="You counted registers. A register has four bytes.",
-        ),
+        Slip("not-whole-units", lambda p: p.sm.registers / p.blocks * 4)
+        | "You divided the registers by the blocks. A warp gets whole units, from one quarter.",
+        Slip("one-block", lambda p: min(255, p.sm.registers // p.threads // 8 * 8) * p.threads * 4.0)
+        | "You gave one block everything. More blocks are to live there.",
+        Slip("full-sm", lambda p: p.sm.registers // (p.sm.max_warps * 32) * p.threads * 4.0)
+        | "You filled the SM with warps. Fewer are asked for, and each may have more.",
+        Slip("registers", lambda p: _registers(p) * p.threads * 1.0)
+        | "You counted registers. A register has four bytes.",
     ),
 )
 
@@ -439,26 +380,13 @@ SHARED = Drill(
     derive=_derive_shared,
     count=_count_shared,
     slips=(
-        Slip(
-            key="one-block",
-            wrong=lambda p: float((p.sm.shared_bytes - 1024) // _stage_bytes(p) * _stage_bytes(p)),
-            story="You gave the whole SM to one block. The others need as much.",
-        ),
-        Slip(
-            key="not-whole-stages",
-            wrong=lambda p: p.sm.shared_bytes / p.blocks - 1024,
-            story="You filled everything. A stage that does not fit whole cannot be used.",
-        ),
-        Slip(
-            key="all-blocks",
-            wrong=lambda p: float(_shared_stages(p) * _stage_bytes(p) * p.blocks),
-            story="That is what all blocks hold together. The question is about one.",
-        ),
-        Slip(
-            key="one-stage",
-            wrong=lambda p: float(_stage_bytes(p)),
-            story="That is one stage. How many fit?",
-        ),
+        Slip("one-block", lambda p: float((p.sm.shared_bytes - 1024) // _stage_bytes(p) * _stage_bytes(p)))
+        | "You gave the whole SM to one block. The others need as much.",
+        Slip("not-whole-stages", lambda p: p.sm.shared_bytes / p.blocks - 1024)
+        | "You filled everything. A stage that does not fit whole cannot be used.",
+        Slip("all-blocks", lambda p: float(_shared_stages(p) * _stage_bytes(p) * p.blocks))
+        | "That is what all blocks hold together. The question is about one.",
+        Slip("one-stage", lambda p: float(_stage_bytes(p))) | "That is one stage. How many fit?",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.inner_loop.kernels import reductions, softmax_rows
 from threeloops.units import TB, million, ns, thousand
 
@@ -16,14 +16,6 @@ SOURCE_SOFTMAX = (
 )
 
 # --- shuffles ------------------------------------------------------------------------------------
-
-
-def _draw_shuffles(rng: random.Random) -> Draw:
-    return drawn(blocks=rng.randrange(130, 990, 3), threads=32 * rng.choice((5, 6, 7, 9, 10, 11, 12, 14, 18, 20, 24)))
-
-
-def _small_shuffles(rng: random.Random) -> Draw:
-    return drawn(blocks=rng.randrange(2, 9), threads=32 * rng.choice((5, 6, 7, 9, 10, 11, 12, 14, 18, 20, 24)))
 
 
 def _derive_shuffles(p: Draw) -> Derivation:
@@ -64,8 +56,12 @@ SHUFFLES = Drill(
     whole="exact",
     loose="digits",
     target_s=90,
-    draw=_draw_shuffles,
-    small=_small_shuffles,
+    draw=lambda rng: drawn(
+        blocks=rng.randrange(130, 990, 3), threads=32 * rng.choice((5, 6, 7, 9, 10, 11, 12, 14, 18, 20, 24))
+    ),
+    small=lambda rng: drawn(
+        blocks=rng.randrange(2, 9), threads=32 * rng.choice((5, 6, 7, 9, 10, 11, 12, 14, 18, 20, 24))
+    ),
     prompt=lambda p: (
         f"A kernel of {p.blocks} blocks with {p.threads} threads each adds up one number per thread. First each warp"
         " adds its 32 numbers with shuffles, half the distance at each step; then one warp of the block adds the"
@@ -75,50 +71,26 @@ SHUFFLES = Drill(
     derive=_derive_shuffles,
     count=_count_shuffles,
     slips=(
+        Slip("one-per-lane", lambda p: p.blocks * p.threads / 32 * 31.0)
+        | "You shuffled lane after lane. A step adds half of what is left, for all lanes at once.",
         Slip(
-            key="one-per-lane",
-            wrong=lambda p: p.blocks * p.threads / 32 * 31.0,
-            story="You shuffled lane after lane. A step adds half of what is left, for all lanes at once.",
-        ),
-        Slip(
-            key="per-thread",
-            wrong=lambda p: 32.0 * reductions.shuffle_instructions(blocks=p.blocks, threads_per_block=p.threads),
-            story="You counted each thread's shuffle. An instruction is issued once for the whole warp.",
-        ),
-        Slip(
-            key="one-warp",
-            wrong=lambda p: p.blocks * 5.0,
-            story="You counted one warp of each block. The others add their numbers, too.",
-        ),
-        Slip(
-            key="tree-of-the-block",
-            wrong=lambda p: p.blocks * 10.0,
-            story="You counted the steps of one tree over the block. Each warp issues its own.",
-        ),
-        Slip(
-            key="one-block",
-            wrong=lambda p: reductions.shuffle_instructions(blocks=1, threads_per_block=p.threads) * 1.0,
-            story="That is one block. The grid has more.",
-        ),
+            "per-thread", lambda p: 32.0 * reductions.shuffle_instructions(blocks=p.blocks, threads_per_block=p.threads)
+        )
+        | "You counted each thread's shuffle. An instruction is issued once for the whole warp.",
+        Slip("one-warp", lambda p: p.blocks * 5.0)
+        | "You counted one warp of each block. The others add their numbers, too.",
+        Slip("tree-of-the-block", lambda p: p.blocks * 10.0)
+        | "You counted the steps of one tree over the block. Each warp issues its own.",
+        Slip("one-block", lambda p: reductions.shuffle_instructions(blocks=1, threads_per_block=p.threads) * 1.0)
+        | "That is one block. The grid has more.",
     ),
     near=(
-        Slip(
-            key="warps-not-joined",
-            wrong=lambda p: p.blocks * p.threads / 32 * 5.0,
-            story="You stopped at one number per warp. How does the block come to one?",
-        ),
+        Slip("warps-not-joined", lambda p: p.blocks * p.threads / 32 * 5.0)
+        | "You stopped at one number per warp. How does the block come to one?",
     ),
 )
 
 # --- a tree in shared memory ---------------------------------------------------------------------
-
-
-def _draw_tree(rng: random.Random) -> Draw:
-    return drawn(numbers=2 ** rng.randrange(6, 12), step_ns=rng.randrange(21, 99), blocks=rng.randrange(3, 40))
-
-
-def _small_tree(rng: random.Random) -> Draw:
-    return drawn(numbers=2 ** rng.randrange(2, 7), step_ns=rng.randrange(21, 99), blocks=rng.randrange(3, 40))
 
 
 def _derive_tree(p: Draw) -> Derivation:
@@ -151,8 +123,12 @@ TREE = Drill(
     title="Threads that wait at the barrier",
     unit="s",
     target_s=120,
-    draw=_draw_tree,
-    small=_small_tree,
+    draw=lambda rng: drawn(
+        numbers=2 ** rng.randrange(6, 12), step_ns=rng.randrange(21, 99), blocks=rng.randrange(3, 40)
+    ),
+    small=lambda rng: drawn(
+        numbers=2 ** rng.randrange(2, 7), step_ns=rng.randrange(21, 99), blocks=rng.randrange(3, 40)
+    ),
     prompt=lambda p: (
         f"A block adds {p.numbers} numbers in shared memory with {p.numbers // 2} threads: in the first step each"
         " thread adds a pair, in the next half of them, and so on to the last sum. After each step all wait at a"
@@ -162,31 +138,18 @@ TREE = Drill(
     derive=_derive_tree,
     count=_count_tree,
     slips=(
+        Slip("busy-share", lambda p: p.blocks * p.step_ns * ns * (p.numbers - 1))
+        | "You summed the time of the additions. The question is about the threads that make none.",
+        Slip("half-waits", lambda p: p.blocks * p.step_ns * ns * p.numbers / 4 * (p.numbers.bit_length() - 1))
+        | "You let half of the threads wait at every step. At first none waits, at the end all but one.",
+        Slip("all-threads", lambda p: p.blocks * p.step_ns * ns * p.numbers / 2 * (p.numbers.bit_length() - 1))
+        | "You counted all threads at all steps. Some of them add.",
         Slip(
-            key="busy-share",
-            wrong=lambda p: p.blocks * p.step_ns * ns * (p.numbers - 1),
-            story="You summed the time of the additions. The question is about the threads that make none.",
-        ),
-        Slip(
-            key="half-waits",
-            wrong=lambda p: p.blocks * p.step_ns * ns * p.numbers / 4 * (p.numbers.bit_length() - 1),
-            story="You let half of the threads wait at every step. At first none waits, at the end all but one.",
-        ),
-        Slip(
-            key="all-threads",
-            wrong=lambda p: p.blocks * p.step_ns * ns * p.numbers / 2 * (p.numbers.bit_length() - 1),
-            story="You counted all threads at all steps. Some of them add.",
-        ),
-        Slip(
-            key="thread-per-number",
-            wrong=lambda p: p.blocks * p.step_ns * ns * (p.numbers * (p.numbers.bit_length() - 1) - (p.numbers - 1)),
-            story="You used a thread for each number. There is one for each pair.",
-        ),
-        Slip(
-            key="one-block",
-            wrong=lambda p: _derive_tree(p).value / p.blocks,
-            story="That is one block. There are more.",
-        ),
+            "thread-per-number",
+            lambda p: p.blocks * p.step_ns * ns * (p.numbers * (p.numbers.bit_length() - 1) - (p.numbers - 1)),
+        )
+        | "You used a thread for each number. There is one for each pair.",
+        Slip("one-block", lambda p: _derive_tree(p).value / p.blocks) | "That is one block. There are more.",
     ),
 )
 
@@ -198,14 +161,6 @@ def _draw_histogram(rng: random.Random) -> Draw:
         millions=rng.randrange(210, 399),  # above all answers
         per_block=rng.choice((4096, 6144, 8192, 12288)),
         bins=rng.choice((64, 128, 256)),
-    )
-
-
-def _small_histogram(rng: random.Random) -> Draw:
-    return drawn(
-        millions=rng.randrange(2, 9) * thousand / million,
-        per_block=rng.choice((96, 112, 160, 224)),
-        bins=rng.choice((4, 8, 16)),
     )
 
 
@@ -242,7 +197,11 @@ HISTOGRAM = Drill(
     unit="",
     target_s=90,
     draw=_draw_histogram,
-    small=_small_histogram,
+    small=lambda rng: drawn(
+        millions=rng.randrange(2, 9) * thousand / million,
+        per_block=rng.choice((96, 112, 160, 224)),
+        bins=rng.choice((4, 8, 16)),
+    ),
     prompt=lambda p: (
         f"A histogram of {p.millions} million numbers has {p.bins} bins. The first kernel adds each number to its bin"
         f" in global memory with an atomic. The second gives every block {p.per_block:,} numbers, counts them in bins"
@@ -252,26 +211,13 @@ HISTOGRAM = Drill(
     derive=_derive_histogram,
     count=_count_histogram,
     slips=(
-        Slip(
-            key="one-per-block",
-            wrong=lambda p: float(p.per_block),
-            story="You let a block add one number to the result. It has a number for each bin.",
-        ),
-        Slip(
-            key="one-histogram",
-            wrong=lambda p: _elements(p) / p.bins,
-            story="You added the bins once. Every block adds its own.",
-        ),
-        Slip(
-            key="shared-atomics-too",
-            wrong=lambda p: 1 / (1 + p.bins / p.per_block),
-            story="You counted the atomics in shared memory, too. They do not reach global memory.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _derive_histogram(p).value,
-            story="That is how many are left for each one there was. The question asks the inverse.",
-        ),
+        Slip("one-per-block", lambda p: float(p.per_block))
+        | "You let a block add one number to the result. It has a number for each bin.",
+        Slip("one-histogram", lambda p: _elements(p) / p.bins) | "You added the bins once. Every block adds its own.",
+        Slip("shared-atomics-too", lambda p: 1 / (1 + p.bins / p.per_block))
+        | "You counted the atomics in shared memory, too. They do not reach global memory.",
+        Slip("upside-down", lambda p: 1 / _derive_histogram(p).value)
+        | "That is how many are left for each one there was. The question asks the inverse.",
     ),
 )
 
@@ -287,23 +233,8 @@ def _draw_softmax(rng: random.Random) -> Draw:
     )
 
 
-def _small_softmax(rng: random.Random) -> Draw:
-    p = _draw_softmax(rng)
-    p.rows, p.columns = rng.randrange(2, 6), rng.randrange(20, 90)
-    return p
-
-
 def _moved(p: Draw, kind: str) -> float:
     return softmax_rows.softmax_bytes(rows=p.rows, columns=p.columns, bytes_per_element=p.bytes_per_element, kind=kind)
-
-
-def _derive_softmax(p: Draw) -> Derivation:
-    return Derivation(
-        value=_moved(p, "online") / (p.tb_per_s * TB),
-        formula="rows × columns × bytes per element × (2 reads + 1 write) / bandwidth",
-        substitution=f"{p.rows} × {p.columns} × {p.bytes_per_element} × (2 + 1) / {p.tb_per_s}e12",
-        source=SOURCE_SOFTMAX,
-    )
 
 
 def _count_softmax(p: Draw) -> float:
@@ -324,36 +255,29 @@ SOFTMAX = Drill(
     unit="s",
     target_s=90,
     draw=_draw_softmax,
-    small=_small_softmax,
+    small=lambda rng: changed(_draw_softmax(rng), rows=rng.randrange(2, 6), columns=rng.randrange(20, 90)),
     prompt=lambda p: (
         f"A kernel takes the softmax of {p.rows} rows of {p.columns:,} numbers of {p.bytes_per_element} bytes and"
         " writes it in the same format. Nothing of a row stays on the chip between two passes. It finds a row's"
         " maximum and its sum in one pass, with the online softmax, and makes the quotients in another. Memory gives"
         f" {p.tb_per_s} TB/s. How long does it take at least?"
     ),
-    derive=_derive_softmax,
+    derive=lambda p: Derivation(
+        value=_moved(p, "online") / (p.tb_per_s * TB),
+        formula="rows × columns × bytes per element × (2 reads + 1 write) / bandwidth",
+        substitution=f"{p.rows} × {p.columns} × {p.bytes_per_element} × (2 + 1) / {p.tb_per_s}e12",
+        source=SOURCE_SOFTMAX,
+    ),
     count=_count_softmax,
     slips=(
-        Slip(
-            key="three-passes",
-            wrong=lambda p: _moved(p, "safe") / (p.tb_per_s * TB),
-            story="You read each row three times: that is the softmax with a pass for the maximum alone.",
-        ),
-        Slip(
-            key="read-once",
-            wrong=lambda p: _moved(p, "in registers") / (p.tb_per_s * TB),
-            story="You read each row once. The quotients need the finished sum, and the row is no longer on the chip.",
-        ),
-        Slip(
-            key="write-forgotten",
-            wrong=lambda p: _moved(p, "online") / (p.tb_per_s * TB) / 3,
-            story="You moved every number once. Count reads, and what is written.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: _moved(p, "online") / p.bytes_per_element / (p.tb_per_s * TB),
-            story="You moved numbers where the bandwidth is in bytes.",
-        ),
+        Slip("three-passes", lambda p: _moved(p, "safe") / (p.tb_per_s * TB))
+        | "You read each row three times: that is the softmax with a pass for the maximum alone.",
+        Slip("read-once", lambda p: _moved(p, "in registers") / (p.tb_per_s * TB))
+        | "You read each row once. The quotients need the finished sum, and the row is no longer on the chip.",
+        Slip("write-forgotten", lambda p: _moved(p, "online") / (p.tb_per_s * TB) / 3)
+        | "You moved every number once. Count reads, and what is written.",
+        Slip("elements", lambda p: _moved(p, "online") / p.bytes_per_element / (p.tb_per_s * TB))
+        | "You moved numbers where the bandwidth is in bytes.",
     ),
 )
 

@@ -4,7 +4,6 @@ Strides and row lengths are no powers of two, so that each mistake leads to a nu
 """
 
 import math
-import random
 
 from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.inner_loop import coalescing
@@ -19,29 +18,12 @@ FLOAT_BYTES = 4
 # --- a strided read ------------------------------------------------------------------------------
 
 
-def _draw_gather(rng: random.Random) -> Draw:
-    return drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.randrange(24_000, 78_000, 4_000))
-
-
-def _small_gather(rng: random.Random) -> Draw:
-    return drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.choice((2, 3, 5)))
-
-
 def _gather_bytes(p: Draw, read_sectors: int, write_sectors: int) -> float:
     return float(p.warps * (read_sectors + write_sectors) * coalescing.SECTOR_BYTES)
 
 
 def _read_sectors(p: Draw) -> int:
     return coalescing.sectors_per_request(stride_elements=p.stride, bytes_per_element=FLOAT_BYTES)
-
-
-def _derive_gather(p: Draw) -> Derivation:
-    return Derivation(
-        value=_gather_bytes(p, _read_sectors(p), 4),
-        formula="warps × (sectors that the 31 strides span + 4 sectors written) × 32 bytes",
-        substitution=f"{p.warps} × (floor((31 × {p.stride} × 4 + 3) / 32) + 1 + 4) × 32",
-        source=SOURCE_COALESCING,
-    )
 
 
 def _count_gather(p: Draw) -> float:
@@ -61,41 +43,31 @@ GATHER = Drill(
     title="Every few numbers",
     unit="B",
     target_s=120,
-    draw=_draw_gather,
-    small=_small_gather,
+    draw=lambda rng: drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.randrange(24_000, 78_000, 4_000)),
+    small=lambda rng: drawn(stride=rng.choice((3, 5, 6, 7)), warps=rng.choice((2, 3, 5))),
     prompt=lambda p: (
         f"A kernel runs y[i] = x[{p.stride} * i] with one thread per i, in {p.warps:,} full warps. Both arrays hold"
         " 32-bit floats and begin on a 256-byte boundary. No cache keeps anything. How many bytes do its requests move"
         " to and from global memory?"
     ),
-    derive=_derive_gather,
+    derive=lambda p: Derivation(
+        value=_gather_bytes(p, _read_sectors(p), 4),
+        formula="warps × (sectors that the 31 strides span + 4 sectors written) × 32 bytes",
+        substitution=f"{p.warps} × (floor((31 × {p.stride} × 4 + 3) / 32) + 1 + 4) × 32",
+        source=SOURCE_COALESCING,
+    ),
     count=_count_gather,
     slips=(
-        Slip(
-            key="no-write",
-            wrong=lambda p: _gather_bytes(p, _read_sectors(p), 0),
-            story="You counted what is read. The kernel also writes.",
-        ),
-        Slip(
-            key="asked-for",
-            wrong=lambda p: _gather_bytes(p, 4, 4),
-            story="You counted the bytes that threads ask for. Memory does not come in numbers.",
-        ),
-        Slip(
-            key="sector-each",
-            wrong=lambda p: _gather_bytes(p, 32, 4),
-            story="You gave every lane a sector of its own. At this stride some neighbours still share one.",
-        ),
-        Slip(
-            key="strided-write",
-            wrong=lambda p: _gather_bytes(p, _read_sectors(p), _read_sectors(p)),
-            story="You spread the writes like the reads. Where do neighbouring threads write?",
-        ),
-        Slip(
-            key="line-each",
-            wrong=lambda p: _gather_bytes(p, 128, 4),
-            story="You moved a whole line of 128 bytes per lane. Lines are fetched by sectors, and lanes share them.",
-        ),
+        Slip("no-write", lambda p: _gather_bytes(p, _read_sectors(p), 0))
+        | "You counted what is read. The kernel also writes.",
+        Slip("asked-for", lambda p: _gather_bytes(p, 4, 4))
+        | "You counted the bytes that threads ask for. Memory does not come in numbers.",
+        Slip("sector-each", lambda p: _gather_bytes(p, 32, 4))
+        | "You gave every lane a sector of its own. At this stride some neighbours still share one.",
+        Slip("strided-write", lambda p: _gather_bytes(p, _read_sectors(p), _read_sectors(p)))
+        | "You spread the writes like the reads. Where do neighbouring threads write?",
+        Slip("line-each", lambda p: _gather_bytes(p, 128, 4))
+        | "You moved a whole line of 128 bytes per lane. Lines are fetched by sectors, and lanes share them.",
     ),
     function=AsFunction(
         takes=("stride", "warps"),
@@ -105,23 +77,6 @@ GATHER = Drill(
 )
 
 # --- a column of a padded tile -------------------------------------------------------------------
-
-
-def _draw_banks(rng: random.Random) -> Draw:
-    return drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.randrange(250, 950, 10))
-
-
-def _small_banks(rng: random.Random) -> Draw:
-    return drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.choice((2, 3)))
-
-
-def _derive_banks(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(p.tiles * 32 * coalescing.passes_per_request(stride_words=p.pitch)),
-        formula="tiles × 32 columns × gcd(words per row, 32 banks)",
-        substitution=f"{p.tiles} × 32 × {math.gcd(p.pitch, 32)}",
-        source=SOURCE_BANKS,
-    )
 
 
 def _count_banks(p: Draw) -> float:
@@ -143,41 +98,31 @@ BANKS = Drill(
     unit="",
     whole="exact",
     target_s=90,
-    draw=_draw_banks,
-    small=_small_banks,
+    draw=lambda rng: drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.randrange(250, 950, 10)),
+    small=lambda rng: drawn(pitch=rng.choice((44, 52, 56, 60, 76, 88)), tiles=rng.choice((2, 3))),
     prompt=lambda p: (
         f"A kernel keeps tiles of 32 by 32 floats in shared memory, with rows {p.pitch} words apart. A warp reads one"
         f" column with one request, and each of {p.tiles} tiles is read by all of its columns once. How many turns does"
         " shared memory need for these reads?"
     ),
-    derive=_derive_banks,
+    derive=lambda p: Derivation(
+        value=float(p.tiles * 32 * coalescing.passes_per_request(stride_words=p.pitch)),
+        formula="tiles × 32 columns × gcd(words per row, 32 banks)",
+        substitution=f"{p.tiles} × 32 × {math.gcd(p.pitch, 32)}",
+        source=SOURCE_BANKS,
+    ),
     count=_count_banks,
     slips=(
-        Slip(
-            key="no-conflict",
-            wrong=lambda p: p.tiles * 32.0,
-            story="You took one turn per request. This row length is not free of conflicts.",
-        ),
-        Slip(
-            key="all-in-one",
-            wrong=lambda p: p.tiles * 32.0 * 32,
-            story="You put a whole column into one bank. That happens only if rows are a multiple of 32 words.",
-        ),
-        Slip(
-            key="remainder",
-            wrong=lambda p: p.tiles * 32.0 * (p.pitch % 32),
-            story="You took the remainder by 32. How many lanes come back to the same bank?",
-        ),
-        Slip(
-            key="banks-hit",
-            wrong=lambda p: p.tiles * 32.0 * (32 // math.gcd(p.pitch, 32)),
-            story="You counted the banks that are used. The turns are the lanes per bank.",
-        ),
-        Slip(
-            key="extra-turns",
-            wrong=lambda p: p.tiles * 32.0 * (math.gcd(p.pitch, 32) - 1),
-            story="You counted the turns beyond the first of each request. All were asked for.",
-        ),
+        Slip("no-conflict", lambda p: p.tiles * 32.0)
+        | "You took one turn per request. This row length is not free of conflicts.",
+        Slip("all-in-one", lambda p: p.tiles * 32.0 * 32)
+        | "You put a whole column into one bank. That happens only if rows are a multiple of 32 words.",
+        Slip("remainder", lambda p: p.tiles * 32.0 * (p.pitch % 32))
+        | "You took the remainder by 32. How many lanes come back to the same bank?",
+        Slip("banks-hit", lambda p: p.tiles * 32.0 * (32 // math.gcd(p.pitch, 32)))
+        | "You counted the banks that are used. The turns are the lanes per bank.",
+        Slip("extra-turns", lambda p: p.tiles * 32.0 * (math.gcd(p.pitch, 32) - 1))
+        | "You counted the turns beyond the first of each request. All were asked for.",
     ),
 )
 

@@ -65,31 +65,14 @@ WAVES = Drill(
     derive=_derive_waves,
     count=_count_waves,
     slips=(
-        Slip(
-            key="poured",
-            wrong=lambda p: _waves_s(p, p.blocks / (p.sms * p.resident)),
-            story="You poured the blocks like water. The last wave takes as long as a full one.",
-        ),
-        Slip(
-            key="full-waves",
-            wrong=lambda p: _waves_s(p, p.blocks // (p.sms * p.resident)),
-            story="You counted the full waves. Who runs what is left over?",
-        ),
-        Slip(
-            key="one-resident",
-            wrong=lambda p: _waves_s(p, -(-p.blocks // p.sms)),
-            story="You put one block on each SM. Several are resident at a time.",
-        ),
-        Slip(
-            key="one-sm",
-            wrong=lambda p: _waves_s(p, -(-p.blocks // p.resident)),
-            story="You used a single SM. The card has many.",
-        ),
-        Slip(
-            key="one-wave",
-            wrong=lambda p: _waves_s(p, 1),
-            story="You ran all blocks at once. There is no room for so many.",
-        ),
+        Slip("poured", lambda p: _waves_s(p, p.blocks / (p.sms * p.resident)))
+        | "You poured the blocks like water. The last wave takes as long as a full one.",
+        Slip("full-waves", lambda p: _waves_s(p, p.blocks // (p.sms * p.resident)))
+        | "You counted the full waves. Who runs what is left over?",
+        Slip("one-resident", lambda p: _waves_s(p, -(-p.blocks // p.sms)))
+        | "You put one block on each SM. Several are resident at a time.",
+        Slip("one-sm", lambda p: _waves_s(p, -(-p.blocks // p.resident))) | "You used a single SM. The card has many.",
+        Slip("one-wave", lambda p: _waves_s(p, 1)) | "You ran all blocks at once. There is no room for so many.",
     ),
     function=AsFunction(
         takes=("sms", "resident", "blocks", "block_us"),
@@ -101,14 +84,6 @@ WAVES = Drill(
 # --- a clock around copies and kernel ------------------------------------------------------------
 
 
-def _draw_clock(rng: random.Random) -> Draw:
-    return drawn(size=rng.randrange(3000, 5600, 200), bus=rng.choice((6, 8)), share=rng.choice((0.45, 0.5, 0.8)))
-
-
-def _small_clock(rng: random.Random) -> Draw:
-    return drawn(size=rng.choice((300, 400)), bus=rng.choice((6, 8)), share=rng.choice((0.5, 0.8)))
-
-
 def _copy_s(p: Draw, matrices: float = 3, bytes_per_element: int = 4) -> float:
     return float(matrices * p.size**2 * bytes_per_element / (p.bus * GB))
 
@@ -116,17 +91,6 @@ def _copy_s(p: Draw, matrices: float = 3, bytes_per_element: int = 4) -> float:
 def _clock_s(p: Draw) -> float:
     """What the clock shows, with four digits: the copies, and a kernel that takes a drawn share of their time."""
     return float(f"{(1 + p.share) * _copy_s(p):.3e}")
-
-
-def _derive_clock(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.changed_calls_s(whole_s=_clock_s(p), num_calls=3, before_s=_copy_s(p, 1), after_s=0.0),
-        formula="time on the clock − 3 matrices × N² × 4 bytes / bus bandwidth",
-        substitution=f"{round(_clock_s(p) / us)}e-6 − 3 × {p.size}² × 4 / {p.bus}e9",
-        source=(
-            "CUDA C++ Best Practices Guide 12.9, 2025, chapter 9 (timing) and 10.1 (transfers between host and device)"
-        ),
-    )
 
 
 def _count_clock(p: Draw) -> float:
@@ -143,30 +107,31 @@ CLOCK = Drill(
     title="What the clock measured",
     unit="s",
     target_s=120,
-    draw=_draw_clock,
-    small=_small_clock,
+    draw=lambda rng: drawn(
+        size=rng.randrange(3000, 5600, 200), bus=rng.choice((6, 8)), share=rng.choice((0.45, 0.5, 0.8))
+    ),
+    small=lambda rng: drawn(size=rng.choice((300, 400)), bus=rng.choice((6, 8)), share=rng.choice((0.5, 0.8))),
     prompt=lambda p: (
         f"An engineer times a matmul of two fp32 matrices of {p.size:,} by {p.size:,} on a GPU, from before the"
         f" operands are copied to the card until the result is back: {_clock_s(p) / ms:.4g} ms. The copies run one"
         f" after another at {p.bus} GB/s, and nothing overlaps. How long did the kernel take?"
     ),
-    derive=_derive_clock,
+    derive=lambda p: Derivation(
+        value=scaling.changed_calls_s(whole_s=_clock_s(p), num_calls=3, before_s=_copy_s(p, 1), after_s=0.0),
+        formula="time on the clock − 3 matrices × N² × 4 bytes / bus bandwidth",
+        substitution=f"{round(_clock_s(p) / us)}e-6 − 3 × {p.size}² × 4 / {p.bus}e9",
+        source=(
+            "CUDA C++ Best Practices Guide 12.9, 2025, chapter 9 (timing) and 10.1 (transfers between host and device)"
+        ),
+    ),
     count=_count_clock,
     slips=(
-        Slip(
-            key="everything", wrong=_clock_s, story="You took the whole time for the kernel. The clock also saw copies."
-        ),
-        Slip(
-            key="only-in",
-            wrong=lambda p: _clock_s(p) - _copy_s(p, 2),
-            story="You left the result on the card. It was copied back within the time.",
-        ),
-        Slip(
-            key="one-operand",
-            wrong=lambda p: _clock_s(p) - _copy_s(p, 1),
-            story="You copied one matrix. A matmul reads two and writes one.",
-        ),
-        Slip(key="copies", wrong=_copy_s, story="That is the time of the copies. The question was about the rest."),
+        Slip("everything", _clock_s) | "You took the whole time for the kernel. The clock also saw copies.",
+        Slip("only-in", lambda p: _clock_s(p) - _copy_s(p, 2))
+        | "You left the result on the card. It was copied back within the time.",
+        Slip("one-operand", lambda p: _clock_s(p) - _copy_s(p, 1))
+        | "You copied one matrix. A matmul reads two and writes one.",
+        Slip("copies", _copy_s) | "That is the time of the copies. The question was about the rest.",
     ),
 )
 

@@ -30,23 +30,6 @@ def _draw_tiles(rng: random.Random) -> Draw:
     )
 
 
-def _small_tiles(rng: random.Random) -> Draw:
-    return drawn(m=8 * rng.choice((1, 2)), n=8 * rng.choice((4, 5)), k=8 * rng.choice((3, 6)), tile=8)
-
-
-def _derive_tiles(p: Draw) -> Derivation:
-    return Derivation(
-        value=kernels.tiled_gemm(
-            m=p.m, n=p.n, k=p.k, tile_m=p.tile, tile_n=p.tile, bytes_per_element=FLOAT_BYTES
-        ).moved_bytes,
-        formula="(m × k × ⌈n / tile⌉ + k × n × ⌈m / tile⌉ + m × n) × 4 bytes",
-        substitution=(
-            f"({p.m} × {p.k} × ceil({p.n} / {p.tile}) + {p.k} × {p.n} × ceil({p.m} / {p.tile}) + {p.m} × {p.n}) × 4"
-        ),
-        source=SOURCE_TILES,
-    )
-
-
 def _count_tiles(p: Draw) -> float:
     import numpy as np
 
@@ -79,65 +62,39 @@ TILES = Drill(
     unit="B",
     target_s=120,
     draw=_draw_tiles,
-    small=_small_tiles,
+    small=lambda rng: drawn(m=8 * rng.choice((1, 2)), n=8 * rng.choice((4, 5)), k=8 * rng.choice((3, 6)), tile=8),
     prompt=lambda p: (
         f"A kernel multiplies a [{p.m:,}, {p.k:,}] by a [{p.k:,}, {p.n:,}] matrix in fp32. Each block computes a tile"
         f" of {p.tile} by {p.tile} elements of the result and brings the strips that it needs through shared memory."
         " Nothing stays in a cache between blocks. How many bytes cross the memory bus?"
     ),
-    derive=_derive_tiles,
+    derive=lambda p: Derivation(
+        value=kernels.tiled_gemm(
+            m=p.m, n=p.n, k=p.k, tile_m=p.tile, tile_n=p.tile, bytes_per_element=FLOAT_BYTES
+        ).moved_bytes,
+        formula="(m × k × ⌈n / tile⌉ + k × n × ⌈m / tile⌉ + m × n) × 4 bytes",
+        substitution=(
+            f"({p.m} × {p.k} × ceil({p.n} / {p.tile}) + {p.k} × {p.n} × ceil({p.m} / {p.tile}) + {p.m} × {p.n}) × 4"
+        ),
+        source=SOURCE_TILES,
+    ),
     count=_count_tiles,
     slips=(
         Slip(
-            key="untiled",
-            wrong=lambda p: (
-                kernels.tiled_gemm(m=p.m, n=p.n, k=p.k, tile_m=1, tile_n=1, bytes_per_element=4).moved_bytes
-            ),
-            story="You fetched both operands anew for every element of the result. Within a tile they are shared.",
-        ),
-        Slip(
-            key="once",
-            wrong=lambda p: kernels.gemm(m=p.m, n=p.n, k=p.k, bytes_per_element=4).moved_bytes,
-            story="You moved each matrix once. Blocks share nothing here, and each fetches its own strips.",
-        ),
-        Slip(
-            key="one-operand",
-            wrong=lambda p: 4.0 * (p.m * p.k * p.n / p.tile + p.m * p.n),
-            story="You fetched one operand. A block needs a strip of both.",
-        ),
-        Slip(
-            key="tile-squared",
-            wrong=lambda p: 4.0 * (2 * p.m * p.n * p.k / p.tile**2 + p.m * p.n),
-            story="You divided by the tile's area. A fetched number is used once per row or per column of the tile.",
-        ),
+            "untiled",
+            lambda p: kernels.tiled_gemm(m=p.m, n=p.n, k=p.k, tile_m=1, tile_n=1, bytes_per_element=4).moved_bytes,
+        )
+        | "You fetched both operands anew for every element of the result. Within a tile they are shared.",
+        Slip("once", lambda p: kernels.gemm(m=p.m, n=p.n, k=p.k, bytes_per_element=4).moved_bytes)
+        | "You moved each matrix once. Blocks share nothing here, and each fetches its own strips.",
+        Slip("one-operand", lambda p: 4.0 * (p.m * p.k * p.n / p.tile + p.m * p.n))
+        | "You fetched one operand. A block needs a strip of both.",
+        Slip("tile-squared", lambda p: 4.0 * (2 * p.m * p.n * p.k / p.tile**2 + p.m * p.n))
+        | "You divided by the tile's area. A fetched number is used once per row or per column of the tile.",
     ),
 )
 
 # --- a divergent branch --------------------------------------------------------------------------
-
-
-def _draw_branch(rng: random.Random) -> Draw:
-    return drawn(
-        warps=rng.randrange(500, 1500, 100),
-        common=rng.choice((20, 30)),
-        then=rng.choice((90, 110)),
-        other=rng.choice((40, 50)),
-    )
-
-
-def _small_branch(rng: random.Random) -> Draw:
-    return drawn(
-        warps=rng.choice((2, 3)), common=rng.choice((2, 4)), then=rng.choice((11, 13)), other=rng.choice((5, 6))
-    )
-
-
-def _derive_branch(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(coalescing.issued_instructions(warps=p.warps, common=p.common, sides=[p.then, p.other])),
-        formula="warps × (instructions before + one side + other side)",
-        substitution=f"{p.warps} × ({p.common} + {p.then} + {p.other})",
-        source=SOURCE_SIMT,
-    )
 
 
 def _split_by_parity(w: Any, common: int, then: int, other: int, x: Any) -> None:
@@ -169,41 +126,38 @@ BRANCH = Drill(
     unit="",
     whole="exact",
     target_s=60,
-    draw=_draw_branch,
-    small=_small_branch,
+    draw=lambda rng: drawn(
+        warps=rng.randrange(500, 1500, 100),
+        common=rng.choice((20, 30)),
+        then=rng.choice((90, 110)),
+        other=rng.choice((40, 50)),
+    ),
+    small=lambda rng: drawn(
+        warps=rng.choice((2, 3)), common=rng.choice((2, 4)), then=rng.choice((11, 13)), other=rng.choice((5, 6))
+    ),
     prompt=lambda p: (
         f"Every thread of a kernel executes {p.common} instructions, and then threads with an even number {p.then}"
         f" more, those with an odd number {p.other} more. {p.warps} full warps run. How many instructions do the"
         " schedulers issue, counting one per warp?"
     ),
-    derive=_derive_branch,
+    derive=lambda p: Derivation(
+        value=float(coalescing.issued_instructions(warps=p.warps, common=p.common, sides=[p.then, p.other])),
+        formula="warps × (instructions before + one side + other side)",
+        substitution=f"{p.warps} × ({p.common} + {p.then} + {p.other})",
+        source=SOURCE_SIMT,
+    ),
     count=_count_branch,
     slips=(
-        Slip(
-            key="longer-side",
-            wrong=lambda p: p.warps * (p.common + max(p.then, p.other)),
-            story="You let the two sides run at once. A warp has one instruction at a time.",
-        ),
-        Slip(
-            key="average",
-            wrong=lambda p: p.warps * (p.common + (p.then + p.other) / 2),
-            story="You averaged the sides. That would be right if whole warps differed, not lanes.",
-        ),
-        Slip(
-            key="per-thread",
-            wrong=lambda p: p.warps * 32.0 * (p.common + p.then + p.other),
-            story="You counted per thread. One issue serves all the lanes of a warp.",
-        ),
-        Slip(
-            key="no-common",
-            wrong=lambda p: float(p.warps * (p.then + p.other)),
-            story="You left out what stands before the branch.",
-        ),
-        Slip(
-            key="shorter-side",
-            wrong=lambda p: p.warps * (p.common + min(p.then, p.other)),
-            story="You issued one side, the shorter. Both have takers in every warp.",
-        ),
+        Slip("longer-side", lambda p: p.warps * (p.common + max(p.then, p.other)))
+        | "You let the two sides run at once. A warp has one instruction at a time.",
+        Slip("average", lambda p: p.warps * (p.common + (p.then + p.other) / 2))
+        | "You averaged the sides. That would be right if whole warps differed, not lanes.",
+        Slip("per-thread", lambda p: p.warps * 32.0 * (p.common + p.then + p.other))
+        | "You counted per thread. One issue serves all the lanes of a warp.",
+        Slip("no-common", lambda p: float(p.warps * (p.then + p.other)))
+        | "You left out what stands before the branch.",
+        Slip("shorter-side", lambda p: p.warps * (p.common + min(p.then, p.other)))
+        | "You issued one side, the shorter. Both have takers in every warp.",
     ),
 )
 
