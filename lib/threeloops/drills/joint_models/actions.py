@@ -37,12 +37,9 @@ def _reaches(p: Draw) -> str:
 def _of_a_peak(right: Callable[[Draw], float], *, whole_peak: str) -> tuple[Slip, Slip]:
     """What goes wrong wherever FLOPs are divided by a share of a peak."""
     return (
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: right(p) / 2,
-            story="You counted a multiply-add as one operation. The peak counts it as two.",
-        ),
-        Slip(key="whole-peak", wrong=lambda p: right(p) * p.reached / 100, story=whole_peak),
+        Slip("multiply-adds", lambda p: right(p) / 2)
+        | "You counted a multiply-add as one operation. The peak counts it as two.",
+        Slip("whole-peak", lambda p: right(p) * p.reached / 100) | whole_peak,
     )
 
 
@@ -58,19 +55,6 @@ def _draw_pictures(rng: random.Random) -> Draw:
         width=edge * rng.randrange(16, 27),
         height=edge * rng.randrange(9, 15),
         **_network(rng, billions=(2.1, 4.3, 8.2), tera=(260, 517, 1035), reached=range(21, 39)),
-    )
-
-
-def _small_pictures(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((2, 3)),
-        frames=2,
-        edge=4,
-        width=4 * rng.randrange(3, 6),
-        height=4 * rng.choice((2, 3)),
-        parameters=2.1 * billion,
-        tera=260,
-        reached=rng.randrange(21, 39),
     )
 
 
@@ -106,7 +90,16 @@ PICTURES = Drill(
     unit="s",
     target_s=120,
     draw=_draw_pictures,
-    small=_small_pictures,
+    small=lambda rng: drawn(
+        cameras=rng.choice((2, 3)),
+        frames=2,
+        edge=4,
+        width=4 * rng.randrange(3, 6),
+        height=4 * rng.choice((2, 3)),
+        parameters=2.1 * billion,
+        tera=260,
+        reached=rng.randrange(21, 39),
+    ),
     prompt=lambda p: (
         f"At each decision a model of {billions(p.parameters)} parameters reads {p.frames} pictures of each of"
         f" {p.cameras} cameras, resized to {p.width} × {p.height}; a square of {p.edge} × {p.edge} pixels becomes one"
@@ -124,16 +117,9 @@ PICTURES = Drill(
     ),
     count=_count_pictures,
     slips=(
-        Slip(
-            key="one-picture-each",
-            wrong=lambda p: _read_s(p) / p.frames,
-            story="You took one picture of each camera. The model reads some seconds, not a moment.",
-        ),
-        Slip(
-            key="one-camera",
-            wrong=lambda p: _read_s(p) / p.cameras,
-            story="Those are the pictures of one camera.",
-        ),
+        Slip("one-picture-each", lambda p: _read_s(p) / p.frames)
+        | "You took one picture of each camera. The model reads some seconds, not a moment.",
+        Slip("one-camera", lambda p: _read_s(p) / p.cameras) | "Those are the pictures of one camera.",
         *_of_a_peak(_read_s, whole_peak="You divided by the whole peak. Which part of it does a prompt reach?"),
     ),
 )
@@ -217,50 +203,18 @@ ACTIONS = Drill(
     ),
     count=_count_actions,
     slips=(
-        Slip(
-            key="a-token-a-waypoint",
-            wrong=lambda p: _token_by_token_s(p, numbers=1) / _refined_s(p),
-            story="You wrote one token a waypoint. How many numbers does it have?",
-        ),
-        Slip(
-            key="one-step",
-            wrong=lambda p: _token_by_token_s(p) / _refined_s(p, steps=1),
-            story="You let the expert be done in one step.",
-        ),
-        Slip(
-            key="same-bits",
-            wrong=lambda p: _token_by_token_s(p) / _refined_s(p, bits=p.model_bits),
-            story="You gave both the same bits. Bytes are read, not parameters.",
-        ),
-        Slip(
-            key="same-model",
-            wrong=lambda p: NUMBERS * p.waypoints / p.steps,
-            story="That is tokens over steps. A token and a step read different weights.",
-        ),
+        Slip("a-token-a-waypoint", lambda p: _token_by_token_s(p, numbers=1) / _refined_s(p))
+        | "You wrote one token a waypoint. How many numbers does it have?",
+        Slip("one-step", lambda p: _token_by_token_s(p) / _refined_s(p, steps=1))
+        | "You let the expert be done in one step.",
+        Slip("same-bits", lambda p: _token_by_token_s(p) / _refined_s(p, bits=p.model_bits))
+        | "You gave both the same bits. Bytes are read, not parameters.",
+        Slip("same-model", lambda p: NUMBERS * p.waypoints / p.steps)
+        | "That is tokens over steps. A token and a step read different weights.",
     ),
 )
 
 # --- a world by denoising ------------------------------------------------------------------------
-
-
-def _draw_denoised(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((6, 8, 10, 12)),
-        steps=rng.randrange(18, 51),
-        places=rng.randrange(600, 2_400, 40),
-        **_network(rng, billions=(2.4, 6.5, 8.4), tera=(312, 989), reached=range(31, 49)),
-    )
-
-
-def _small_denoised(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.choice((2, 3)),
-        steps=rng.randrange(3, 6),
-        places=rng.randrange(5, 12),
-        parameters=2.4 * billion,
-        tera=312,
-        reached=rng.randrange(31, 49),
-    )
 
 
 def _denoised_s(p: Draw) -> float:
@@ -290,8 +244,20 @@ DENOISED = Drill(
     title="A second of a world that is learnt",
     unit="s",
     target_s=110,
-    draw=_draw_denoised,
-    small=_small_denoised,
+    draw=lambda rng: drawn(
+        rate=rng.choice((6, 8, 10, 12)),
+        steps=rng.randrange(18, 51),
+        places=rng.randrange(600, 2_400, 40),
+        **_network(rng, billions=(2.4, 6.5, 8.4), tera=(312, 989), reached=range(31, 49)),
+    ),
+    small=lambda rng: drawn(
+        rate=rng.choice((2, 3)),
+        steps=rng.randrange(3, 6),
+        places=rng.randrange(5, 12),
+        parameters=2.4 * billion,
+        tera=312,
+        reached=rng.randrange(31, 49),
+    ),
     prompt=lambda p: (
         f"A world model makes {p.rate} frames a second by denoising: {p.steps} steps a frame, and in each of them a"
         f" network of {billions(p.parameters)} parameters runs over all {p.places:,} places of the frame. A GPU"
@@ -308,16 +274,8 @@ DENOISED = Drill(
     ),
     count=_count_denoised,
     slips=(
-        Slip(
-            key="one-frame",
-            wrong=lambda p: _denoised_s(p) / p.rate,
-            story="That is one frame of it.",
-        ),
-        Slip(
-            key="one-step",
-            wrong=lambda p: _denoised_s(p) / p.steps,
-            story="You ran the network once a frame. Each step runs it.",
-        ),
+        Slip("one-frame", lambda p: _denoised_s(p) / p.rate) | "That is one frame of it.",
+        Slip("one-step", lambda p: _denoised_s(p) / p.steps) | "You ran the network once a frame. Each step runs it.",
         *_of_a_peak(_denoised_s, whole_peak="You divided by the whole peak. Which part of it does the GPU reach?"),
     ),
 )

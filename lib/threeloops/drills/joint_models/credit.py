@@ -16,14 +16,6 @@ SHAPLEY = "Shapley, A Value for n-Person Games, 1953, doi:10.1515/9781400881970-
 # --- shares of the logarithm ---------------------------------------------------------------------
 
 
-def _draw_log(rng: random.Random) -> Draw:
-    return drawn(kernels=rng.choice((2.6, 2.8, 3.1, 3.3)), cluster=rng.randrange(140, 155) / 100, queue=1.2)
-
-
-def _small_log(rng: random.Random) -> Draw:
-    return drawn(kernels=2 ** rng.choice((3, 4)), cluster=2 ** rng.choice((1, 2)), queue=2)
-
-
 def _factors(p: Draw) -> dict[str, float]:
     return {"kernels": p.kernels, "cluster": p.cluster, "queue": p.queue}
 
@@ -49,8 +41,8 @@ LOG = Drill(
     title="A share that does not depend on the order",
     unit="",
     target_s=120,
-    draw=_draw_log,
-    small=_small_log,
+    draw=lambda rng: drawn(kernels=rng.choice((2.6, 2.8, 3.1, 3.3)), cluster=rng.randrange(140, 155) / 100, queue=1.2),
+    small=lambda rng: drawn(kernels=2 ** rng.choice((3, 4)), cluster=2 ** rng.choice((1, 2)), queue=2),
     prompt=lambda p: (
         f"Three repairs made a job faster, and their factors multiply: kernels {p.kernels:g} times, cluster"
         f" {p.cluster:g} times, queue {p.queue:g} times. What share of the speed-up is the kernels', if shares must add"
@@ -64,26 +56,14 @@ LOG = Drill(
     ),
     count=_count_log,
     slips=(
-        Slip(
-            key="of-the-sum",
-            wrong=lambda p: _part(p, lambda factor: factor),
-            story="You added factors. A repair of factor 1 would then have a share, and it does nothing.",
-        ),
-        Slip(
-            key="of-the-gain",
-            wrong=lambda p: (p.kernels - 1) / (math.prod(_factors(p).values()) - 1),
-            story="You set what the kernels add alone against what all add. Such shares do not add up to 1.",
-        ),
-        Slip(
-            key="of-the-excess",
-            wrong=lambda p: _part(p, lambda factor: factor - 1),
-            story="You took what each factor has above 1. Two small repairs then count less than one that does both.",
-        ),
-        Slip(
-            key="the-others",
-            wrong=lambda p: 1 - shares.log_shares(_factors(p))["kernels"],
-            story="That is what the other two share.",
-        ),
+        Slip("of-the-sum", lambda p: _part(p, lambda factor: factor))
+        | "You added factors. A repair of factor 1 would then have a share, and it does nothing.",
+        Slip("of-the-gain", lambda p: (p.kernels - 1) / (math.prod(_factors(p).values()) - 1))
+        | "You set what the kernels add alone against what all add. Such shares do not add up to 1.",
+        Slip("of-the-excess", lambda p: _part(p, lambda factor: factor - 1))
+        | "You took what each factor has above 1. Two small repairs then count less than one that does both.",
+        Slip("the-others", lambda p: 1 - shares.log_shares(_factors(p))["kernels"])
+        | "That is what the other two share.",
     ),
 )
 
@@ -133,26 +113,13 @@ ORDER = Drill(
     ),
     count=_count_order,
     slips=(
-        Slip(
-            key="first",
-            wrong=lambda p: _in_hours(p, ("kernels", "cluster")) * hour,
-            story="That is made first. The exchange then has less left to save.",
-        ),
-        Slip(
-            key="last",
-            wrong=lambda p: _in_hours(p, ("cluster", "kernels")) * hour,
-            story="That is made last. Had they come first, they would have saved more.",
-        ),
-        Slip(
-            key="half-of-all",
-            wrong=lambda p: p.hours * (1 - 1 / (p.kernels * p.cluster)) / 2 * hour,
-            story="You halved what both save. The two repairs are not equally strong.",
-        ),
-        Slip(
-            key="both",
-            wrong=lambda p: p.hours * (1 - 1 / (p.kernels * p.cluster)) * hour,
-            story="That is what both save together.",
-        ),
+        Slip("first", lambda p: _in_hours(p, ("kernels", "cluster")) * hour)
+        | "That is made first. The exchange then has less left to save.",
+        Slip("last", lambda p: _in_hours(p, ("cluster", "kernels")) * hour)
+        | "That is made last. Had they come first, they would have saved more.",
+        Slip("half-of-all", lambda p: p.hours * (1 - 1 / (p.kernels * p.cluster)) / 2 * hour)
+        | "You halved what both save. The two repairs are not equally strong.",
+        Slip("both", lambda p: p.hours * (1 - 1 / (p.kernels * p.cluster)) * hour) | "That is what both save together.",
     ),
 )
 
@@ -210,26 +177,13 @@ MONEY = Drill(
     ),
     count=_count_money,
     slips=(
-        Slip(
-            key="what-it-costs-now",
-            wrong=lambda p: _before(p) / (p.kernels * p.cluster),
-            story="That is what the run costs now, not what it saves.",
-        ),
-        Slip(
-            key="savings-added",
-            wrong=lambda p: _before(p) * (2 - 1 / p.kernels - 1 / p.cluster),
-            story="You added two savings of the old run. The second repair finds a shorter run.",
-        ),
-        Slip(
-            key="factor-less-one",
-            wrong=lambda p: _before(p) * (p.kernels * p.cluster - 1),
-            story="Twice as fast saves half, not the whole. Divide by the factor first.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _saved_dollars(p) / p.gpus,
-            story="That is one GPU. All of them are rented.",
-        ),
+        Slip("what-it-costs-now", lambda p: _before(p) / (p.kernels * p.cluster))
+        | "That is what the run costs now, not what it saves.",
+        Slip("savings-added", lambda p: _before(p) * (2 - 1 / p.kernels - 1 / p.cluster))
+        | "You added two savings of the old run. The second repair finds a shorter run.",
+        Slip("factor-less-one", lambda p: _before(p) * (p.kernels * p.cluster - 1))
+        | "Twice as fast saves half, not the whole. Divide by the factor first.",
+        Slip("one-gpu", lambda p: _saved_dollars(p) / p.gpus) | "That is one GPU. All of them are rented.",
     ),
 )
 

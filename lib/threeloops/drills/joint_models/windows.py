@@ -33,17 +33,6 @@ def _pair(p: Draw) -> SlowFast:
     )
 
 
-def _count_age(p: Draw) -> float:
-    return float(
-        slow_fast_clocks.oldest(
-            slow_latency=Fraction(p.slow_latency, 1000),
-            slow_period=Fraction(p.slow_period, 1000),
-            fast_latency=Fraction(p.fast_latency, 1000),
-            fast_period=Fraction(p.fast_period, 1000),
-        )
-    )
-
-
 AGE = Drill(
     key="joint-oldest-plan",
     taught=TAUGHT,
@@ -64,45 +53,26 @@ AGE = Drill(
         substitution=f"({p.slow_latency} + {p.slow_period} + {p.fast_latency} + {p.fast_period}) / 1000",
         source="Kopetz, Real-Time Systems, 2nd ed., 2011, chapter 5 (how old an observation is when it is used)",
     ),
-    count=_count_age,
+    count=lambda p: float(
+        slow_fast_clocks.oldest(
+            slow_latency=Fraction(p.slow_latency, 1000),
+            slow_period=Fraction(p.slow_period, 1000),
+            fast_latency=Fraction(p.fast_latency, 1000),
+            fast_period=Fraction(p.fast_period, 1000),
+        )
+    ),
     slips=(
-        Slip(
-            key="latency-only",
-            wrong=lambda p: (p.slow_latency + p.fast_latency) * ms,
-            story="That is its age when it is used for the first time. It is used until the next plan is there.",
-        ),
-        Slip(
-            key="no-fast-loop",
-            wrong=lambda p: (p.slow_latency + p.slow_period) * ms,
-            story="You stopped when the fast loop picks the plan up. It still computes, and its command holds.",
-        ),
-        Slip(
-            key="mean",
-            wrong=lambda p: _pair(p).mean_age_s,
-            story="That is the age on average. The question asks for the oldest.",
-        ),
-        Slip(
-            key="fast-only",
-            wrong=lambda p: (p.fast_latency + p.fast_period) * ms,
-            story="That is how old the fast loop's own picture gets.",
-        ),
+        Slip("latency-only", lambda p: (p.slow_latency + p.fast_latency) * ms)
+        | "That is its age when it is used for the first time. It is used until the next plan is there.",
+        Slip("no-fast-loop", lambda p: (p.slow_latency + p.slow_period) * ms)
+        | "You stopped when the fast loop picks the plan up. It still computes, and its command holds.",
+        Slip("mean", lambda p: _pair(p).mean_age_s) | "That is the age on average. The question asks for the oldest.",
+        Slip("fast-only", lambda p: (p.fast_latency + p.fast_period) * ms)
+        | "That is how old the fast loop's own picture gets.",
     ),
 )
 
 # --- work done again -----------------------------------------------------------------------------
-
-
-def _draw_again(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((7, 8)),
-        window=rng.choice((3, 4)),
-        image=rng.randrange(60, 140, 5),
-        other=rng.randrange(3000, 5000, 50),
-    )
-
-
-def _small_again(rng: random.Random) -> Draw:
-    return drawn(cameras=rng.choice((2, 3)), window=rng.choice((3, 4)), image=5, other=rng.choice((7, 20)))
 
 
 def _count_again(p: Draw) -> float:
@@ -129,8 +99,13 @@ AGAIN = Drill(
     title="Four pictures, three of them known",
     unit="",
     target_s=110,
-    draw=_draw_again,
-    small=_small_again,
+    draw=lambda rng: drawn(
+        cameras=rng.choice((7, 8)),
+        window=rng.choice((3, 4)),
+        image=rng.randrange(60, 140, 5),
+        other=rng.randrange(3000, 5000, 50),
+    ),
+    small=lambda rng: drawn(cameras=rng.choice((2, 3)), window=rng.choice((3, 4)), image=5, other=rng.choice((7, 20))),
     prompt=lambda p: (
         f"At every decision a model encodes the last {p.window} pictures of each of {p.cameras} cameras,"
         f" {p.image} GFLOP a picture, and spends {p.other:,} GFLOP on everything else. Between two decisions every"
@@ -153,26 +128,14 @@ AGAIN = Drill(
     ),
     count=_count_again,
     slips=(
-        Slip(
-            key="of-the-encoding",
-            wrong=lambda p: frame_window.repeated_share(window=p.window, new=1),
-            story="That is the share of the encoding. The question asks for the share of everything.",
-        ),
-        Slip(
-            key="all-encoding",
-            wrong=lambda p: p.cameras * p.window * p.image / _total(p),
-            story="You counted the new pictures, too. They are seen for the first time.",
-        ),
-        Slip(
-            key="one-camera",
-            wrong=lambda p: (p.window - 1) * p.image / (p.window * p.image + p.other),
-            story="You encoded the pictures of one camera.",
-        ),
-        Slip(
-            key="one-known",
-            wrong=lambda p: p.cameras * p.image / _total(p),
-            story="You let one picture of each camera come again. How many of the window did the last decision see?",
-        ),
+        Slip("of-the-encoding", lambda p: frame_window.repeated_share(window=p.window, new=1))
+        | "That is the share of the encoding. The question asks for the share of everything.",
+        Slip("all-encoding", lambda p: p.cameras * p.window * p.image / _total(p))
+        | "You counted the new pictures, too. They are seen for the first time.",
+        Slip("one-camera", lambda p: (p.window - 1) * p.image / (p.window * p.image + p.other))
+        | "You encoded the pictures of one camera.",
+        Slip("one-known", lambda p: p.cameras * p.image / _total(p))
+        | "You let one picture of each camera come again. How many of the window did the last decision see?",
     ),
 )
 

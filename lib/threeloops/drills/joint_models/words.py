@@ -74,26 +74,14 @@ TOKENS = Drill(
     ),
     count=_count_tokens,
     slips=(
-        Slip(
-            key="no-prefill",
-            wrong=lambda p: _tokens(p, before_ms=0),
-            story="You gave the whole deadline to writing. Seeing and reading come first.",
-        ),
-        Slip(
-            key="byte-a-parameter",
-            wrong=lambda p: _tokens(p, step_s=_step_s(p, bits=BITS_PER_BYTE)),
-            story="You read one byte a parameter. How many parameters are in a byte here?",
-        ),
-        Slip(
-            key="bits-as-bytes",
-            wrong=lambda p: _tokens(p, step_s=_step_s(p, bits=BITS * BITS_PER_BYTE)),
-            story="You took the bits of a parameter for its bytes.",
-        ),
-        Slip(
-            key="by-arithmetic",
-            wrong=lambda p: _tokens(p, step_s=2 * p.parameters / (p.tera * TFLOP)),
-            story="You divided operations by the chip's TOPS. One token at a time, a step waits for the weights.",
-        ),
+        Slip("no-prefill", lambda p: _tokens(p, before_ms=0))
+        | "You gave the whole deadline to writing. Seeing and reading come first.",
+        Slip("byte-a-parameter", lambda p: _tokens(p, step_s=_step_s(p, bits=BITS_PER_BYTE)))
+        | "You read one byte a parameter. How many parameters are in a byte here?",
+        Slip("bits-as-bytes", lambda p: _tokens(p, step_s=_step_s(p, bits=BITS * BITS_PER_BYTE)))
+        | "You took the bits of a parameter for its bytes.",
+        Slip("by-arithmetic", lambda p: _tokens(p, step_s=2 * p.parameters / (p.tera * TFLOP)))
+        | "You divided operations by the chip's TOPS. One token at a time, a step waits for the weights.",
     ),
 )
 
@@ -108,10 +96,6 @@ def _draw_grid(rng: random.Random) -> Draw:
         layers=rng.choice((12, 15, 20)),
         channels=rng.choice((32, 48, 64)),
     )
-
-
-def _small_grid(rng: random.Random) -> Draw:
-    return drawn(reach=rng.choice((2, 3)), edge=0.5, layers=rng.choice((3, 5)), channels=rng.choice((2, 6)))
 
 
 def _shape(p: Draw) -> tuple[int, int, int]:
@@ -130,7 +114,7 @@ GRID = Drill(
     unit="B",
     target_s=100,
     draw=_draw_grid,
-    small=_small_grid,
+    small=lambda rng: drawn(reach=rng.choice((2, 3)), edge=0.5, layers=rng.choice((3, 5)), channels=rng.choice((2, 6))),
     prompt=lambda p: (
         f"An occupancy network keeps features for a grid around the car: {p.reach} m to each of the four sides, cells"
         f" of {p.edge:g} m on all edges, {p.layers} layers of them in height, {p.channels} channels a cell in 16 bits."
@@ -144,31 +128,14 @@ GRID = Drill(
     ),
     count=lambda p: float(voxel_scenes.bytes_dense(_shape(p), channels=p.channels, bytes_per_element=2)),
     slips=(
-        Slip(
-            key="one-side",
-            wrong=lambda p: _grid(p) / 4,
-            story="You took the reach for the whole side. The grid has the car in its middle.",
-        ),
-        Slip(
-            key="flat",
-            wrong=lambda p: _grid(p) / p.layers,
-            story="That is a map seen from above. The grid has height, too.",
-        ),
-        Slip(
-            key="labels",
-            wrong=lambda p: _grid(p, channels=1),
-            story="You kept one number a cell. Before a cell has a label it has features.",
-        ),
-        Slip(
-            key="planes",
-            wrong=lambda p: voxel_grids.planes_bytes(_shape(p), channels=p.channels, bytes_per_element=2),
-            story="Those are three planes whose features are added up. The question asks for every cell.",
-        ),
-        Slip(
-            key="fp32",
-            wrong=lambda p: _grid(p, wide=4),
-            story="You counted four bytes an element. It has 16 bits.",
-        ),
+        Slip("one-side", lambda p: _grid(p) / 4)
+        | "You took the reach for the whole side. The grid has the car in its middle.",
+        Slip("flat", lambda p: _grid(p) / p.layers) | "That is a map seen from above. The grid has height, too.",
+        Slip("labels", lambda p: _grid(p, channels=1))
+        | "You kept one number a cell. Before a cell has a label it has features.",
+        Slip("planes", lambda p: voxel_grids.planes_bytes(_shape(p), channels=p.channels, bytes_per_element=2))
+        | "Those are three planes whose features are added up. The question asks for every cell.",
+        Slip("fp32", lambda p: _grid(p, wide=4)) | "You counted four bytes an element. It has 16 bits.",
     ),
 )
 
