@@ -28,10 +28,6 @@ def _draw_shared(rng: random.Random) -> Draw:
     return p
 
 
-def _small_shared(rng: random.Random) -> Draw:
-    return drawn(block=4, requests=rng.choice((3, 4)), shared=rng.choice((18, 23)), own=rng.choice((7, 10)))
-
-
 def _up(tokens: int, block: int) -> int:
     return -(-tokens // block)
 
@@ -63,7 +59,7 @@ SHARED = Drill(
     whole="exact",
     target_s=110,
     draw=_draw_shared,
-    small=_small_shared,
+    small=lambda rng: drawn(block=4, requests=rng.choice((3, 4)), shared=rng.choice((18, 23)), own=rng.choice((7, 10))),
     prompt=lambda p: (
         f"{p.requests} requests run at once. All begin with the same {p.shared:,} tokens and go on with {p.own} tokens"
         f" of their own. Blocks hold {p.block} tokens, and only a block whose tokens are all the same is shared. How"
@@ -73,26 +69,13 @@ SHARED = Drill(
     count=_count_shared,
     prerequisites=("kv-paged-blocks",),
     slips=(
-        Slip(
-            key="nothing-shared",
-            wrong=lambda p: p.requests * _up(p.shared + p.own, p.block),
-            story="You gave every request its own copy of the beginning. Its whole blocks are held once.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _up(p.shared + p.own, p.block),
-            story="That is one request. The others bring blocks of their own.",
-        ),
-        Slip(
-            key="shared-only",
-            wrong=lambda p: _up(p.shared, p.block),
-            story="Those are the blocks of the beginning. Each request goes on.",
-        ),
-        Slip(
-            key="tokens",
-            wrong=lambda p: p.shared + p.requests * p.own,
-            story="Those are tokens. How many fit into a block?",
-        ),
+        Slip("nothing-shared", lambda p: p.requests * _up(p.shared + p.own, p.block))
+        | "You gave every request its own copy of the beginning. Its whole blocks are held once.",
+        Slip("one-request", lambda p: _up(p.shared + p.own, p.block))
+        | "That is one request. The others bring blocks of their own.",
+        Slip("shared-only", lambda p: _up(p.shared, p.block))
+        | "Those are the blocks of the beginning. Each request goes on.",
+        Slip("tokens", lambda p: p.shared + p.requests * p.own) | "Those are tokens. How many fit into a block?",
     ),
 )
 
@@ -107,12 +90,6 @@ def _draw_branches(rng: random.Random) -> Draw:
         prompt=block * rng.randrange(17, 41) + rng.randrange(3, 9),
         answer=block * rng.randrange(3, 8) + rng.randrange(0, 5),
         per_token=rng.choice((96, 112, 160)) * KiB,
-    )
-
-
-def _small_branches(rng: random.Random) -> Draw:
-    return drawn(
-        block=4, branches=rng.choice((3, 5)), prompt=rng.choice((21, 26)), answer=rng.choice((7, 9)), per_token=1
     )
 
 
@@ -165,7 +142,9 @@ BRANCHES = Drill(
     capacity=True,
     target_s=140,
     draw=_draw_branches,
-    small=_small_branches,
+    small=lambda rng: drawn(
+        block=4, branches=rng.choice((3, 5)), prompt=rng.choice((21, 26)), answer=rng.choice((7, 9)), per_token=1
+    ),
     prompt=lambda p: (
         f"A prompt of {p.prompt:,} tokens gets {p.branches} sampled answers of {p.answer} tokens each. A token costs"
         f" {p.per_token:,} bytes, blocks hold {p.block} tokens, and a block is copied when a request writes into one"
@@ -175,61 +154,24 @@ BRANCHES = Drill(
     count=_count_branches,
     prerequisites=("kv-shared-prefix",),
     slips=(
-        Slip(
-            key="all-saved",
-            wrong=lambda p: _saved(p, shared=0, own=0) - p.per_token * p.block * _up(p.answer, p.block),
-            story="You counted the answers as shared, too. They differ.",
-        ),
-        Slip(
-            key="one-prompt",
-            wrong=lambda p: float(p.prompt // p.block * p.block * p.per_token),
-            story="That is one prompt. How many copies of it are not made?",
-        ),
-        Slip(
-            key="as-many-as-answers",
-            wrong=lambda p: float(p.branches * (p.prompt // p.block) * p.block * p.per_token),
-            story="You saved a prompt for every answer. One of them has to be there.",
-        ),
-        Slip(
-            key="blocks-as-tokens",
-            wrong=lambda p: _derive_branches(p).value / p.block,
-            story="You counted blocks as if each held one token.",
-        ),
+        Slip("all-saved", lambda p: _saved(p, shared=0, own=0) - p.per_token * p.block * _up(p.answer, p.block))
+        | "You counted the answers as shared, too. They differ.",
+        Slip("one-prompt", lambda p: float(p.prompt // p.block * p.block * p.per_token))
+        | "That is one prompt. How many copies of it are not made?",
+        Slip("as-many-as-answers", lambda p: float(p.branches * (p.prompt // p.block) * p.block * p.per_token))
+        | "You saved a prompt for every answer. One of them has to be there.",
+        Slip("blocks-as-tokens", lambda p: _derive_branches(p).value / p.block)
+        | "You counted blocks as if each held one token.",
     ),
 )
 
 # --- compute again, or fetch ---------------------------------------------------------------------
 
 
-def _draw_rate(rng: random.Random) -> Draw:
-    return drawn(
-        layers=rng.choice((28, 32, 48, 64, 80)),
-        kv_heads=rng.choice((4, 8)),
-        head_dim=rng.choice((96, 128)),
-        rate=rng.randrange(4_000, 30_000, 500),
-        group=rng.choice((3, 5, 7)),
-    )
-
-
-def _small_rate(rng: random.Random) -> Draw:
-    return drawn(layers=rng.choice((3, 5)), kv_heads=4, head_dim=6, rate=rng.choice((7, 11)), group=3)
-
-
 def _made(p: Draw, **changes: float) -> float:
     """Bytes of cache that a prefill makes in a second."""
     n = vars(p) | {"both": 2, "size": 2} | changes
     return float(n["both"] * n["layers"] * n["kv_heads"] * n["head_dim"] * n["size"] * n["rate"])
-
-
-def _derive_rate(p: Draw) -> Derivation:
-    return Derivation(
-        value=kv_paging.break_even_bytes_per_s(
-            cache_bytes_per_token=2 * p.layers * p.kv_heads * p.head_dim * 2, prefill_tokens_per_s=p.rate
-        ),
-        formula="2 × layers × KV heads × head dim × bytes × prefill tokens/s",
-        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × 2 × {p.rate}",
-        source=PREEMPTION,
-    )
 
 
 def _count_rate(p: Draw) -> float:
@@ -249,39 +191,38 @@ RATE = Drill(
     title="The link that is worth it",
     unit="B/s",
     target_s=100,
-    draw=_draw_rate,
-    small=_small_rate,
+    draw=lambda rng: drawn(
+        layers=rng.choice((28, 32, 48, 64, 80)),
+        kv_heads=rng.choice((4, 8)),
+        head_dim=rng.choice((96, 128)),
+        rate=rng.randrange(4_000, 30_000, 500),
+        group=rng.choice((3, 5, 7)),
+    ),
+    small=lambda rng: drawn(layers=rng.choice((3, 5)), kv_heads=4, head_dim=6, rate=rng.choice((7, 11)), group=3),
     prompt=lambda p: (
         f"A model has {p.layers} layers with {p.kv_heads * p.group} query heads and {p.kv_heads} KV heads,"
         f" {p.head_dim} wide, and keeps its cache in 16 bits. Its server prefills {p.rate:,} tokens/s. A preempted"
         " request's cache lies in host memory. How fast must the link be so that fetching a long cache takes no longer"
         " than computing it again? (One way; nothing else to wait for.)"
     ),
-    derive=_derive_rate,
+    derive=lambda p: Derivation(
+        value=kv_paging.break_even_bytes_per_s(
+            cache_bytes_per_token=2 * p.layers * p.kv_heads * p.head_dim * 2, prefill_tokens_per_s=p.rate
+        ),
+        formula="2 × layers × KV heads × head dim × bytes × prefill tokens/s",
+        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × 2 × {p.rate}",
+        source=PREEMPTION,
+    ),
     count=_count_rate,
     prerequisites=("kv-bytes-per-token",),
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _made(p, kv_heads=p.kv_heads * p.group),
-            story="You cached every query head. They share the KV heads.",
-        ),
-        Slip(key="keys-only", wrong=lambda p: _made(p, both=1), story="Keys are kept, and something beside them."),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _made(p, layers=1),
-            story="That is one layer. Each layer keeps its own cache.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: _made(p, size=16),
-            story="You counted bits. The link's rate is asked in bytes.",
-        ),
-        Slip(
-            key="one-token",
-            wrong=lambda p: _made(p, rate=1),
-            story="Those are the bytes of one token. How many tokens does the server compute in a second?",
-        ),
+        Slip("query-heads", lambda p: _made(p, kv_heads=p.kv_heads * p.group))
+        | "You cached every query head. They share the KV heads.",
+        Slip("keys-only", lambda p: _made(p, both=1)) | "Keys are kept, and something beside them.",
+        Slip("one-layer", lambda p: _made(p, layers=1)) | "That is one layer. Each layer keeps its own cache.",
+        Slip("bits", lambda p: _made(p, size=16)) | "You counted bits. The link's rate is asked in bytes.",
+        Slip("one-token", lambda p: _made(p, rate=1))
+        | "Those are the bytes of one token. How many tokens does the server compute in a second?",
     ),
 )
 
@@ -300,27 +241,9 @@ def _draw_tier(rng: random.Random) -> Draw:
     )
 
 
-def _small_tier(rng: random.Random) -> Draw:
-    return drawn(per_token=4, rate=rng.choice((500, 250)), link=8000.0, start_ms=rng.choice((600, 450)))
-
-
 def _break_even(p: Draw, *, fetch: float = 1, start_ms: float | None = None) -> float:
     start = p.start_ms if start_ms is None else start_ms
     return float(start * ms / (1 / p.rate - fetch * p.per_token / p.link))
-
-
-def _derive_tier(p: Draw) -> Derivation:
-    return Derivation(
-        value=kv_paging.shortest_worth_fetching(
-            cache_bytes_per_token=p.per_token,
-            prefill_tokens_per_s=p.rate,
-            bytes_per_s_one_way=p.link,
-            latency_s=p.start_ms * ms,
-        ),
-        formula="start-up / (1 / prefill rate − bytes per token / bandwidth)",
-        substitution=f"({p.start_ms} / 1000) / (1 / {p.rate} − {p.per_token} / {p.link:.0f})",
-        source="Sheng et al., FlexGen, 2023, arXiv:2303.06865 (offloading the cache), and the two times set equal",
-    )
 
 
 def _count_tier(p: Draw) -> float:
@@ -338,36 +261,34 @@ TIER = Drill(
     unit="token",
     target_s=130,
     draw=_draw_tier,
-    small=_small_tier,
+    small=lambda rng: drawn(per_token=4, rate=rng.choice((500, 250)), link=8000.0, start_ms=rng.choice((600, 450))),
     prompt=lambda p: (
         f"A finished conversation's cache lies on a disk that answers after {p.start_ms} ms and then delivers"
         f" {p.link / GB:g} GB/s. A token's cache has {p.per_token:,} bytes; computing it again goes at {p.rate:,}"
         " tokens/s. From how many tokens on is fetching quicker?"
     ),
-    derive=_derive_tier,
+    derive=lambda p: Derivation(
+        value=kv_paging.shortest_worth_fetching(
+            cache_bytes_per_token=p.per_token,
+            prefill_tokens_per_s=p.rate,
+            bytes_per_s_one_way=p.link,
+            latency_s=p.start_ms * ms,
+        ),
+        formula="start-up / (1 / prefill rate − bytes per token / bandwidth)",
+        substitution=f"({p.start_ms} / 1000) / (1 / {p.rate} − {p.per_token} / {p.link:.0f})",
+        source="Sheng et al., FlexGen, 2023, arXiv:2303.06865 (offloading the cache), and the two times set equal",
+    ),
     count=_count_tier,
     prerequisites=("kv-swap-or-recompute",),
     slips=(
-        Slip(
-            key="no-transfer",
-            wrong=lambda p: _break_even(p, fetch=0),
-            story="You let the bytes arrive in no time. Each token that is fetched takes a little, too.",
-        ),
-        Slip(
-            key="no-prefill",
-            wrong=lambda p: p.start_ms * ms * p.link / p.per_token,
-            story="Those would arrive while the disk is waited for. What is fetching compared with?",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: _break_even(p, fetch=-1),
-            story="You added the two times of a token. What is won per token is their difference.",
-        ),
-        Slip(
-            key="there-and-back",
-            wrong=lambda p: _break_even(p, start_ms=2 * p.start_ms),
-            story="You waited for the disk twice. The cache comes one way.",
-        ),
+        Slip("no-transfer", lambda p: _break_even(p, fetch=0))
+        | "You let the bytes arrive in no time. Each token that is fetched takes a little, too.",
+        Slip("no-prefill", lambda p: p.start_ms * ms * p.link / p.per_token)
+        | "Those would arrive while the disk is waited for. What is fetching compared with?",
+        Slip("added", lambda p: _break_even(p, fetch=-1))
+        | "You added the two times of a token. What is won per token is their difference.",
+        Slip("there-and-back", lambda p: _break_even(p, start_ms=2 * p.start_ms))
+        | "You waited for the disk twice. The cache comes one way.",
     ),
 )
 

@@ -67,31 +67,6 @@ def _draw_per_token(rng: random.Random) -> Draw:
     )
 
 
-def _small_per_token(rng: random.Random) -> Draw:
-    return drawn(
-        layers=rng.choice((2, 3)),
-        kv_heads=2,
-        query_heads=2 * rng.choice((5, 7)),
-        head_dim=rng.choice((3, 5)),
-        bytes_per_element=1,
-    )
-
-
-def _derive_per_token(p: Draw) -> Derivation:
-    return Derivation(
-        value=per_token_bytes(p),
-        formula="2 (key and value) × layers × KV heads × head dim × bytes per element",
-        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element}",
-        source=SOURCE_GQA,
-    )
-
-
-def _count_per_token(p: Draw) -> float:
-    return float(
-        sum(cache_walk.readable_elements(attention(p), tokens=1) for _ in range(p.layers)) * p.bytes_per_element
-    )
-
-
 PER_TOKEN = Drill(
     key="kv-bytes-per-token",
     taught=TAUGHT,
@@ -100,50 +75,41 @@ PER_TOKEN = Drill(
     capacity=True,
     target_s=60,
     draw=_draw_per_token,
-    small=_small_per_token,
+    small=lambda rng: drawn(
+        layers=rng.choice((2, 3)),
+        kv_heads=2,
+        query_heads=2 * rng.choice((5, 7)),
+        head_dim=rng.choice((3, 5)),
+        bytes_per_element=1,
+    ),
     prompt=lambda p: (
         f"A model has {p.layers} layers. In each, attention has {p.query_heads} query heads and {p.kv_heads} KV heads,"
         f" {p.head_dim} wide. Its KV cache is stored in {8 * p.bytes_per_element} bits. How many bytes does one token"
         " of context add?"
     ),
-    derive=_derive_per_token,
-    count=_count_per_token,
+    derive=lambda p: Derivation(
+        value=per_token_bytes(p),
+        formula="2 (key and value) × layers × KV heads × head dim × bytes per element",
+        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element}",
+        source=SOURCE_GQA,
+    ),
+    count=lambda p: float(
+        sum(cache_walk.readable_elements(attention(p), tokens=1) for _ in range(p.layers)) * p.bytes_per_element
+    ),
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: 2 * p.layers * p.query_heads * p.head_dim * p.bytes_per_element,
-            story=(
-                "You counted query heads. Only the KV heads are cached; sharing them among query heads is what"
-                " grouped-query attention is for."
-            ),
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="You cached keys or values. Every later token needs both.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: 2 * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="That is one layer. Every layer keeps keys and values of its own.",
-        ),
-        Slip(
-            key="one-kv-head",
-            wrong=lambda p: 2 * p.layers * p.head_dim * p.bytes_per_element,
-            story="You counted a single KV head: that would be multi-query attention. This model keeps several.",
-        ),
-        Slip(
-            key="sixteen-bit",
-            wrong=lambda p: 2 * p.layers * p.kv_heads * p.head_dim * 2,
-            story="You took 16 bits per element. Read again how this cache is stored.",
-        ),
-        Slip(
-            key="hidden-size",
-            wrong=lambda p: p.layers * p.query_heads * p.head_dim * p.bytes_per_element,
-            story=(
-                "You took the model's whole width, once. Only the KV heads are cached, and of each both key and value."
-            ),
-        ),
+        Slip("query-heads", lambda p: 2 * p.layers * p.query_heads * p.head_dim * p.bytes_per_element)
+        | "You counted query heads. Only the KV heads are cached; sharing them among query heads is what"
+        " grouped-query attention is for.",
+        Slip("keys-or-values", lambda p: p.layers * p.kv_heads * p.head_dim * p.bytes_per_element)
+        | "You cached keys or values. Every later token needs both.",
+        Slip("one-layer", lambda p: 2 * p.kv_heads * p.head_dim * p.bytes_per_element)
+        | "That is one layer. Every layer keeps keys and values of its own.",
+        Slip("one-kv-head", lambda p: 2 * p.layers * p.head_dim * p.bytes_per_element)
+        | "You counted a single KV head: that would be multi-query attention. This model keeps several.",
+        Slip("sixteen-bit", lambda p: 2 * p.layers * p.kv_heads * p.head_dim * 2)
+        | "You took 16 bits per element. Read again how this cache is stored.",
+        Slip("hidden-size", lambda p: p.layers * p.query_heads * p.head_dim * p.bytes_per_element)
+        | "You took the model's whole width, once. Only the KV heads are cached, and of each both key and value.",
     ),
 )
 
@@ -163,20 +129,6 @@ def _draw_requests(rng: random.Random) -> Draw:
 def _small_requests(rng: random.Random) -> Draw:
     shape = {"layers": rng.choice((3, 4)), "query_heads": 10, "kv_heads": 2, "head_dim": 3, "bytes_per_element": 2}
     return drawn(**shape, prompt=rng.choice((5, 7)), generated=rng.choice((2, 3)), requests=rng.choice((5, 6)))
-
-
-def _derive_requests(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.requests * (p.prompt + p.generated) * per_token_bytes(p),
-        formula=(
-            "requests × (prompt + generated) × 2 (key and value) × layers × KV heads × head dim × bytes per element"
-        ),
-        substitution=(
-            f"{p.requests} × ({p.prompt} + {p.generated}) × 2 × {p.layers} × {p.kv_heads} × {p.head_dim} ×"
-            f" {p.bytes_per_element}"
-        ),
-        source=SOURCE_PAGED_SECTION_3,
-    )
 
 
 def _count_requests(p: Draw) -> float:
@@ -203,44 +155,52 @@ REQUESTS = Drill(
         f" its KV cache is kept in 16 bits. A batch of {p.requests} requests is running. Each came with a prompt of"
         f" {p.prompt:,} tokens and has generated {p.generated} more. How large is the cache of the batch now?"
     ),
-    derive=_derive_requests,
+    derive=lambda p: Derivation(
+        value=p.requests * (p.prompt + p.generated) * per_token_bytes(p),
+        formula=(
+            "requests × (prompt + generated) × 2 (key and value) × layers × KV heads × head dim × bytes per element"
+        ),
+        substitution=(
+            f"{p.requests} × ({p.prompt} + {p.generated}) × 2 × {p.layers} × {p.kv_heads} × {p.head_dim} ×"
+            f" {p.bytes_per_element}"
+        ),
+        source=SOURCE_PAGED_SECTION_3,
+    ),
     count=_count_requests,
     prerequisites=("kv-bytes-per-token",),
     slips=(
         Slip(
-            key="prompt-only",
-            wrong=lambda p: p.requests * p.prompt * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="You cached the prompts alone. What the model has written, it has to read again too.",
-        ),
+            "prompt-only",
+            lambda p: p.requests * p.prompt * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
+        )
+        | "You cached the prompts alone. What the model has written, it has to read again too.",
         Slip(
-            key="generated-only",
-            wrong=lambda p: p.requests * p.generated * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="You cached the answers alone. The next token attends to the prompt as well.",
-        ),
+            "generated-only",
+            lambda p: p.requests * p.generated * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
+        )
+        | "You cached the answers alone. The next token attends to the prompt as well.",
         Slip(
-            key="one-request",
-            wrong=lambda p: (p.prompt + p.generated) * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="That is one request. Weights are shared by a batch; caches are not.",
-        ),
+            "one-request",
+            lambda p: (p.prompt + p.generated) * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
+        )
+        | "That is one request. Weights are shared by a batch; caches are not.",
         Slip(
-            key="keys-or-values",
-            wrong=lambda p: (
-                p.requests * (p.prompt + p.generated) * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element
-            ),
-            story="You cached keys or values. Every later token needs both.",
-        ),
+            "keys-or-values",
+            lambda p: p.requests * (p.prompt + p.generated) * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element,
+        )
+        | "You cached keys or values. Every later token needs both.",
         Slip(
-            key="query-heads",
-            wrong=lambda p: (
+            "query-heads",
+            lambda p: (
                 p.requests * (p.prompt + p.generated) * 2 * p.layers * p.query_heads * p.head_dim * p.bytes_per_element
             ),
-            story="You counted query heads. Several of them read the same cached key and value.",
-        ),
+        )
+        | "You counted query heads. Several of them read the same cached key and value.",
         Slip(
-            key="one-layer",
-            wrong=lambda p: p.requests * (p.prompt + p.generated) * 2 * p.kv_heads * p.head_dim * p.bytes_per_element,
-            story="That is one layer. Every layer keeps keys and values of its own.",
-        ),
+            "one-layer",
+            lambda p: p.requests * (p.prompt + p.generated) * 2 * p.kv_heads * p.head_dim * p.bytes_per_element,
+        )
+        | "That is one layer. Every layer keeps keys and values of its own.",
     ),
 )
 

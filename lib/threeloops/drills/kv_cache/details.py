@@ -46,21 +46,6 @@ def _small_config(rng: random.Random) -> Draw:
     return drawn(**numbers, hidden=6 * numbers["head_dim"], bytes_per_element=2, tokens=rng.choice((3, 7)))
 
 
-def _derive_config(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.tokens * per_token_bytes(p),
-        formula="2 (key and value) × layers × KV heads × head_dim × bytes per element × tokens",
-        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element} × {p.tokens:,}",
-        source=SOURCE_QWEN3,
-    )
-
-
-def _count_config(p: Draw) -> float:
-    return float(
-        cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens) * p.bytes_per_element
-    )
-
-
 CONFIG = Drill(
     key="kv-from-the-config",
     taught=TAUGHT,
@@ -75,52 +60,38 @@ CONFIG = Drill(
         f" heads, {p.kv_heads} key-value heads, head_dim {p.head_dim}, {p.experts} experts of which {p.top_k} work on"
         f" each token. The KV cache is kept in 16 bits. How many bytes does a context of {p.tokens:,} tokens take?"
     ),
-    derive=_derive_config,
-    count=_count_config,
+    derive=lambda p: Derivation(
+        value=p.tokens * per_token_bytes(p),
+        formula="2 (key and value) × layers × KV heads × head_dim × bytes per element × tokens",
+        substitution=f"2 × {p.layers} × {p.kv_heads} × {p.head_dim} × {p.bytes_per_element} × {p.tokens:,}",
+        source=SOURCE_QWEN3,
+    ),
+    count=lambda p: float(
+        cache_walk.cached_elements(bare_model((attention(p), p.layers)), tokens=p.tokens) * p.bytes_per_element
+    ),
     prerequisites=("kv-bytes-per-token",),
     slips=(
+        Slip("half", lambda p: 2 * p.layers * p.kv_heads * (p.hidden // p.query_heads) * p.bytes_per_element * p.tokens)
+        | "Half of it: either you worked the head width out from the hidden size, which this config overrides, or"
+        " you left out keys or values.",
+        Slip("query-heads", lambda p: 2 * p.layers * p.query_heads * p.head_dim * p.bytes_per_element * p.tokens)
+        | "You counted the attention heads, which ask. What is kept belongs to the key-value heads.",
         Slip(
-            key="half",
-            wrong=lambda p: 2 * p.layers * p.kv_heads * (p.hidden // p.query_heads) * p.bytes_per_element * p.tokens,
-            story=(
-                "Half of it: either you worked the head width out from the hidden size, which this config overrides, or"
-                " you left out keys or values."
-            ),
-        ),
+            "active-experts",
+            lambda p: p.top_k * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens,
+        )
+        | "You multiplied by the experts at work. Experts replace the feed-forward block; keys and values are"
+        " made in attention, once per layer.",
         Slip(
-            key="query-heads",
-            wrong=lambda p: 2 * p.layers * p.query_heads * p.head_dim * p.bytes_per_element * p.tokens,
-            story="You counted the attention heads, which ask. What is kept belongs to the key-value heads.",
-        ),
-        Slip(
-            key="active-experts",
-            wrong=lambda p: p.top_k * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens,
-            story=(
-                "You multiplied by the experts at work. Experts replace the feed-forward block; keys and values are"
-                " made in attention, once per layer."
-            ),
-        ),
-        Slip(
-            key="all-experts",
-            wrong=lambda p: p.experts * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens,
-            story=(
-                "You gave every expert a cache. Experts replace the feed-forward block; attention, where the cache"
-                " lives, is there once per layer."
-            ),
-        ),
-        Slip(
-            key="hidden-size",
-            wrong=lambda p: p.layers * p.hidden * p.bytes_per_element * p.tokens,
-            story=(
-                "You stored the hidden state of every layer. Attention keeps less than that here: look at which heads"
-                " are kept, and what of each."
-            ),
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: 2 * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens,
-            story="That is one layer. Every layer keeps keys and values of its own.",
-        ),
+            "all-experts", lambda p: p.experts * 2 * p.layers * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens
+        )
+        | "You gave every expert a cache. Experts replace the feed-forward block; attention, where the cache"
+        " lives, is there once per layer.",
+        Slip("hidden-size", lambda p: p.layers * p.hidden * p.bytes_per_element * p.tokens)
+        | "You stored the hidden state of every layer. Attention keeps less than that here: look at which heads"
+        " are kept, and what of each.",
+        Slip("one-layer", lambda p: 2 * p.kv_heads * p.head_dim * p.bytes_per_element * p.tokens)
+        | "That is one layer. Every layer keeps keys and values of its own.",
     ),
 )
 
@@ -140,18 +111,6 @@ def _draw_scales(rng: random.Random) -> Draw:
         kv_heads=kv_heads,
         query_heads=kv_heads * rng.choice((5, 6, 7)),
         tokens=rng.choice((9_000, 14_000, 22_000, 35_000)),
-    )
-
-
-def _small_scales(rng: random.Random) -> Draw:
-    return drawn(
-        layers=rng.choice((2, 3)),
-        head_dim=rng.choice((8, 12)),
-        group_elements=4,
-        scale_bytes=4,
-        kv_heads=2,
-        query_heads=10,
-        tokens=rng.choice((3, 5)),
     )
 
 
@@ -193,7 +152,15 @@ SCALES = Drill(
     capacity=True,
     target_s=120,
     draw=_draw_scales,
-    small=_small_scales,
+    small=lambda rng: drawn(
+        layers=rng.choice((2, 3)),
+        head_dim=rng.choice((8, 12)),
+        group_elements=4,
+        scale_bytes=4,
+        kv_heads=2,
+        query_heads=10,
+        tokens=rng.choice((3, 5)),
+    ),
     prompt=lambda p: (
         f"llama.cpp can keep the KV cache as q4_1: 4 bits per element, and beside every {p.group_elements} elements a"
         f" scale and a minimum of 16 bits each. A model has {p.layers} layers with {p.query_heads} query heads and"
@@ -204,46 +171,37 @@ SCALES = Drill(
     count=_count_scales,
     prerequisites=("kv-bytes-per-token",),
     slips=(
+        Slip("no-scales", lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim / 2)
+        | "You stored the elements alone. Without what stands beside them a kernel cannot read them back.",
+        Slip("one-group-per-vector", lambda p: p.tokens * 2 * p.layers * p.kv_heads * (p.head_dim / 2 + p.scale_bytes))
+        | "You gave each cached vector one scale and one minimum. A vector is longer than one group.",
         Slip(
-            key="no-scales",
-            wrong=lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim / 2,
-            story="You stored the elements alone. Without what stands beside them a kernel cannot read them back.",
-        ),
-        Slip(
-            key="one-group-per-vector",
-            wrong=lambda p: p.tokens * 2 * p.layers * p.kv_heads * (p.head_dim / 2 + p.scale_bytes),
-            story="You gave each cached vector one scale and one minimum. A vector is longer than one group.",
-        ),
-        Slip(
-            key="whole-bytes",
-            wrong=lambda p: (
+            "whole-bytes",
+            lambda p: (
                 p.tokens * 2 * p.layers * p.kv_heads * (p.head_dim + p.head_dim // p.group_elements * p.scale_bytes)
             ),
-            story="You gave each element a whole byte. Two of them share one.",
-        ),
+        )
+        | "You gave each element a whole byte. Two of them share one.",
         Slip(
-            key="keys-or-values",
-            wrong=lambda p: (
+            "keys-or-values",
+            lambda p: (
                 p.tokens * p.layers * p.kv_heads * (p.head_dim / 2 + p.head_dim // p.group_elements * p.scale_bytes)
             ),
-            story="You cached keys or values. Every later token needs both, each with its own scales.",
-        ),
+        )
+        | "You cached keys or values. Every later token needs both, each with its own scales.",
         Slip(
-            key="query-heads",
-            wrong=lambda p: (
+            "query-heads",
+            lambda p: (
                 p.tokens
                 * 2
                 * p.layers
                 * p.query_heads
                 * (p.head_dim / 2 + p.head_dim // p.group_elements * p.scale_bytes)
             ),
-            story="You counted query heads. Several of them read the same cached key and value.",
-        ),
-        Slip(
-            key="sixteen-bit",
-            wrong=lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim * 2,
-            story="That is the cache in 16 bits, before it was quantised.",
-        ),
+        )
+        | "You counted query heads. Several of them read the same cached key and value.",
+        Slip("sixteen-bit", lambda p: p.tokens * 2 * p.layers * p.kv_heads * p.head_dim * 2)
+        | "That is the cache in 16 bits, before it was quantised.",
     ),
 )
 

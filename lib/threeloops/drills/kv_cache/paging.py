@@ -63,26 +63,14 @@ BLOCKS = Drill(
     derive=_derive_blocks,
     count=_count_blocks,
     slips=(
-        Slip(
-            key="no-blocks",
-            wrong=lambda p: p.requests * p.tokens * p.per_token,
-            story="You paid by the token. The allocator hands out whole blocks only.",
-        ),
-        Slip(
-            key="rounded-down",
-            wrong=lambda p: p.requests * (p.tokens // p.block) * p.block * p.per_token,
-            story="You rounded down: the last tokens of each request would have nowhere to live.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: -(-p.tokens // p.block) * p.block * p.per_token,
-            story="That is one request. Every request fills blocks of its own.",
-        ),
-        Slip(
-            key="blocks-as-tokens",
-            wrong=lambda p: p.requests * (-(-p.tokens // p.block)) * p.per_token,
-            story="You multiplied the number of blocks by the bytes of a token. How many tokens does a block hold?",
-        ),
+        Slip("no-blocks", lambda p: p.requests * p.tokens * p.per_token)
+        | "You paid by the token. The allocator hands out whole blocks only.",
+        Slip("rounded-down", lambda p: p.requests * (p.tokens // p.block) * p.block * p.per_token)
+        | "You rounded down: the last tokens of each request would have nowhere to live.",
+        Slip("one-request", lambda p: -(-p.tokens // p.block) * p.block * p.per_token)
+        | "That is one request. Every request fills blocks of its own.",
+        Slip("blocks-as-tokens", lambda p: p.requests * (-(-p.tokens // p.block)) * p.per_token)
+        | "You multiplied the number of blocks by the bytes of a token. How many tokens does a block hold?",
     ),
     function=AsFunction(
         takes=("block", "tokens", "per_token", "requests"),
@@ -135,26 +123,14 @@ RESERVED = Drill(
     derive=_derive_reserved,
     count=_count_reserved,
     slips=(
-        Slip(
-            key="used-share",
-            wrong=lambda p: (p.prompt + p.answer) / p.longest,
-            story="That is the share that was written. The question is about the rest.",
-        ),
-        Slip(
-            key="prompt-only",
-            wrong=lambda p: 1 - p.prompt / p.longest,
-            story="You counted the prompt alone as written. Each generated token takes a slot too.",
-        ),
-        Slip(
-            key="answer-only",
-            wrong=lambda p: 1 - p.answer / p.longest,
-            story="You counted the answer alone as written. The prompt fills slots first.",
-        ),
-        Slip(
-            key="per-written-token",
-            wrong=lambda p: p.longest / (p.prompt + p.answer) - 1,
-            story="You compared the waste with what was written. A share of the reserved memory is asked for.",
-        ),
+        Slip("used-share", lambda p: (p.prompt + p.answer) / p.longest)
+        | "That is the share that was written. The question is about the rest.",
+        Slip("prompt-only", lambda p: 1 - p.prompt / p.longest)
+        | "You counted the prompt alone as written. Each generated token takes a slot too.",
+        Slip("answer-only", lambda p: 1 - p.answer / p.longest)
+        | "You counted the answer alone as written. The prompt fills slots first.",
+        Slip("per-written-token", lambda p: p.longest / (p.prompt + p.answer) - 1)
+        | "You compared the waste with what was written. A share of the reserved memory is asked for.",
     ),
 )
 

@@ -20,10 +20,6 @@ def _draw_picture(rng: random.Random) -> Draw:
     )
 
 
-def _small_picture(rng: random.Random) -> Draw:
-    return _draw_picture(rng)
-
-
 def _bytes(p: Draw, *, patch: int, merged: int) -> float:
     tokens = image_prompts.image_tokens(height=p.height, width=p.width, patch=patch, merged=merged)
     return float(p.pictures * tokens * p.kb_per_token * thousand)
@@ -62,7 +58,7 @@ PICTURE = Drill(
     capacity=True,
     target_s=110,
     draw=_draw_picture,
-    small=_small_picture,
+    small=lambda rng: _draw_picture(rng),
     prompt=lambda p: (
         "A model takes pictures at their own resolution: sides are rounded to the nearest multiple of 28 pixels, the"
         " picture is cut into patches of 14 × 14, and 2 × 2 patches become one token. A token's keys and values are"
@@ -72,26 +68,13 @@ PICTURE = Drill(
     derive=_derive_picture,
     count=_count_picture,
     slips=(
-        Slip(
-            key="patches",
-            wrong=lambda p: 4 * _bytes(p, patch=14, merged=2),
-            story="You counted patches. Four of them become one token.",
-        ),
-        Slip(
-            key="pairs",
-            wrong=lambda p: 2 * _bytes(p, patch=14, merged=2),
-            story="You merged two patches. A square of 2 × 2 is four.",
-        ),
-        Slip(
-            key="one-picture",
-            wrong=lambda p: _bytes(p, patch=14, merged=2) / p.pictures,
-            story="That is one picture.",
-        ),
-        Slip(
-            key="fixed-size",
-            wrong=lambda p: p.pictures * 576 * p.kb_per_token * thousand,
-            story="You took 576 tokens for any picture, as older models do. Here they follow its size.",
-        ),
+        Slip("patches", lambda p: 4 * _bytes(p, patch=14, merged=2))
+        | "You counted patches. Four of them become one token.",
+        Slip("pairs", lambda p: 2 * _bytes(p, patch=14, merged=2))
+        | "You merged two patches. A square of 2 × 2 is four.",
+        Slip("one-picture", lambda p: _bytes(p, patch=14, merged=2) / p.pictures) | "That is one picture.",
+        Slip("fixed-size", lambda p: p.pictures * 576 * p.kb_per_token * thousand)
+        | "You took 576 tokens for any picture, as older models do. Here they follow its size.",
     ),
 )
 

@@ -105,31 +105,16 @@ FIT = Drill(
     count=_count_fit,
     prerequisites=("kv-bytes-per-token",),
     slips=(
-        Slip(
-            key="no-weights",
-            wrong=lambda p: p.share * p.memory_bytes // (p.tokens * per_token_bytes(p)),
-            story="You gave the whole card to the cache. The weights live there too.",
-        ),
-        Slip(
-            key="no-reserve",
-            wrong=lambda p: (p.memory_bytes - p.weights_bytes) // (p.tokens * per_token_bytes(p)),
-            story="You used all of the memory. The engine keeps a part of it for activations and its own needs.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) * p.query_heads / p.kv_heads),
-            story="You counted query heads. Only the KV heads are cached, so more conversations fit than that.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) / 2),
-            story="You cached keys or values. Both have to fit.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _free(p) // (p.tokens * per_token_bytes(p) / p.layers),
-            story="You paid for the cache of one layer. Every layer keeps keys and values of its own.",
-        ),
+        Slip("no-weights", lambda p: p.share * p.memory_bytes // (p.tokens * per_token_bytes(p)))
+        | "You gave the whole card to the cache. The weights live there too.",
+        Slip("no-reserve", lambda p: (p.memory_bytes - p.weights_bytes) // (p.tokens * per_token_bytes(p)))
+        | "You used all of the memory. The engine keeps a part of it for activations and its own needs.",
+        Slip("query-heads", lambda p: _free(p) // (p.tokens * per_token_bytes(p) * p.query_heads / p.kv_heads))
+        | "You counted query heads. Only the KV heads are cached, so more conversations fit than that.",
+        Slip("keys-or-values", lambda p: _free(p) // (p.tokens * per_token_bytes(p) / 2))
+        | "You cached keys or values. Both have to fit.",
+        Slip("one-layer", lambda p: _free(p) // (p.tokens * per_token_bytes(p) / p.layers))
+        | "You paid for the cache of one layer. Every layer keeps keys and values of its own.",
     ),
 )
 
@@ -192,31 +177,18 @@ OUTWEIGHS = Drill(
     count=_count_outweighs,
     prerequisites=("kv-whole-requests",),
     slips=(
+        Slip("one-conversation", lambda p: p.weights_bytes // per_token_bytes(p))
+        | "You let one conversation grow alone. All of them grow at the same time.",
+        Slip("one-byte-weights", lambda p: p.weights_bytes // 2 // (p.requests * per_token_bytes(p)))
+        | "You took one byte per parameter. Read again how the weights are stored.",
         Slip(
-            key="one-conversation",
-            wrong=lambda p: p.weights_bytes // per_token_bytes(p),
-            story="You let one conversation grow alone. All of them grow at the same time.",
-        ),
-        Slip(
-            key="one-byte-weights",
-            wrong=lambda p: p.weights_bytes // 2 // (p.requests * per_token_bytes(p)),
-            story="You took one byte per parameter. Read again how the weights are stored.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: p.weights_bytes // (p.requests * per_token_bytes(p) * p.query_heads // p.kv_heads),
-            story="You counted query heads. Only the KV heads are cached, so a token costs less than that.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: 2 * p.weights_bytes // (p.requests * per_token_bytes(p)),
-            story="You cached keys or values. A token leaves both behind.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: p.layers * p.weights_bytes // (p.requests * per_token_bytes(p)),
-            story="You paid for the cache of one layer. Every layer keeps keys and values of its own.",
-        ),
+            "query-heads", lambda p: p.weights_bytes // (p.requests * per_token_bytes(p) * p.query_heads // p.kv_heads)
+        )
+        | "You counted query heads. Only the KV heads are cached, so a token costs less than that.",
+        Slip("keys-or-values", lambda p: 2 * p.weights_bytes // (p.requests * per_token_bytes(p)))
+        | "You cached keys or values. A token leaves both behind.",
+        Slip("one-layer", lambda p: p.layers * p.weights_bytes // (p.requests * per_token_bytes(p)))
+        | "You paid for the cache of one layer. Every layer keeps keys and values of its own.",
     ),
 )
 

@@ -63,21 +63,6 @@ def _small_window(rng: random.Random) -> Draw:
     return drawn(**shape, bytes_per_element=2, tokens=rng.choice((9, 13)))
 
 
-def _derive_window(p: Draw) -> Derivation:
-    return Derivation(
-        value=kv_cache.request_bytes(_hybrid(p), tokens=p.tokens, bytes_per_element=p.bytes_per_element),
-        formula=(
-            "(full layers × tokens + windowed layers × window) × 2 (key and value) × KV heads × head dim × bytes per"
-            " element"
-        ),
-        substitution=(
-            f"({p.full_layers} × {p.tokens:,} + {p.windowed_layers} × {p.window:,}) × 2 × {p.kv_heads} × {p.head_dim} ×"
-            f" {p.bytes_per_element}"
-        ),
-        source=SOURCE_WINDOW,
-    )
-
-
 def _slots(p: Draw, slots: float) -> float:
     """What that many slots, over all layers, would cost."""
     return float(slots * 2 * p.kv_heads * p.head_dim * p.bytes_per_element)
@@ -113,42 +98,36 @@ WINDOW = Drill(
         f" wide; the cache is kept in 16 bits. A context has reached {p.tokens:,} tokens. How many bytes of keys and"
         " values does the next step still read?"
     ),
-    derive=_derive_window,
+    derive=lambda p: Derivation(
+        value=kv_cache.request_bytes(_hybrid(p), tokens=p.tokens, bytes_per_element=p.bytes_per_element),
+        formula=(
+            "(full layers × tokens + windowed layers × window) × 2 (key and value) × KV heads × head dim × bytes per"
+            " element"
+        ),
+        substitution=(
+            f"({p.full_layers} × {p.tokens:,} + {p.windowed_layers} × {p.window:,}) × 2 × {p.kv_heads} × {p.head_dim} ×"
+            f" {p.bytes_per_element}"
+        ),
+        source=SOURCE_WINDOW,
+    ),
     count=lambda p: cache_walk.cached_elements(_hybrid(p), tokens=p.tokens) * p.bytes_per_element,
     prerequisites=("kv-bytes-per-token",),
     slips=(
+        Slip("no-window", lambda p: _slots(p, (p.full_layers + p.windowed_layers) * p.tokens))
+        | "You let every layer keep the whole context. Most of these layers can no longer see its beginning.",
+        Slip("window-everywhere", lambda p: _slots(p, (p.full_layers + p.windowed_layers) * p.window))
+        | "You gave every layer a window. A few still read everything, and at this length they are what costs.",
+        Slip("full-layers-only", lambda p: _slots(p, p.full_layers * p.tokens))
+        | "You left the windowed layers out. Each keeps little, but there are many of them.",
+        Slip("swapped", lambda p: _slots(p, p.windowed_layers * p.tokens + p.full_layers * p.window))
+        | "You swapped the two kinds of layer. Read again which of them are many.",
         Slip(
-            key="no-window",
-            wrong=lambda p: _slots(p, (p.full_layers + p.windowed_layers) * p.tokens),
-            story="You let every layer keep the whole context. Most of these layers can no longer see its beginning.",
-        ),
-        Slip(
-            key="window-everywhere",
-            wrong=lambda p: _slots(p, (p.full_layers + p.windowed_layers) * p.window),
-            story="You gave every layer a window. A few still read everything, and at this length they are what costs.",
-        ),
-        Slip(
-            key="full-layers-only",
-            wrong=lambda p: _slots(p, p.full_layers * p.tokens),
-            story="You left the windowed layers out. Each keeps little, but there are many of them.",
-        ),
-        Slip(
-            key="swapped",
-            wrong=lambda p: _slots(p, p.windowed_layers * p.tokens + p.full_layers * p.window),
-            story="You swapped the two kinds of layer. Read again which of them are many.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: (
-                _slots(p, p.full_layers * p.tokens + p.windowed_layers * p.window) * p.query_heads / p.kv_heads
-            ),
-            story="You counted query heads. Several of them read the same cached key and value.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _slots(p, p.full_layers * p.tokens + p.windowed_layers * p.window) / 2,
-            story="You cached keys or values. Every later token needs both.",
-        ),
+            "query-heads",
+            lambda p: _slots(p, p.full_layers * p.tokens + p.windowed_layers * p.window) * p.query_heads / p.kv_heads,
+        )
+        | "You counted query heads. Several of them read the same cached key and value.",
+        Slip("keys-or-values", lambda p: _slots(p, p.full_layers * p.tokens + p.windowed_layers * p.window) / 2)
+        | "You cached keys or values. Every later token needs both.",
     ),
     function=AsFunction(
         takes=(
@@ -246,41 +225,19 @@ LATENT = Drill(
     ),
     prerequisites=("kv-bytes-per-token",),
     slips=(
-        Slip(
-            key="divided-by-gpus",
-            wrong=lambda p: _elements(p, (p.kv_rank + p.rope_dim) / p.tp),
-            story=(
-                "You divided by the GPUs. The latent vector belongs to all heads at once, so every GPU needs the whole"
-                " of it."
-            ),
-        ),
-        Slip(
-            key="key-and-value",
-            wrong=lambda p: _elements(p, 2 * (p.kv_rank + p.rope_dim)),
-            story="You doubled it for keys and values. Both follow from the same vector: that is the trick.",
-        ),
-        Slip(
-            key="no-position-key",
-            wrong=lambda p: _elements(p, p.kv_rank),
-            story=(
-                "You left out the position key. It does not follow from the latent vector, so it is cached beside it."
-            ),
-        ),
-        Slip(
-            key="every-head",
-            wrong=lambda p: _elements(p, p.heads * (p.key_dim + p.value_dim)),
-            story="You cached a key and a value for every head. Latent attention exists so as not to.",
-        ),
-        Slip(
-            key="heads-of-one-gpu",
-            wrong=lambda p: _elements(p, p.heads // p.tp * (p.key_dim + p.value_dim)),
-            story="You cached keys and values of the heads on one GPU. What is kept is what both follow from.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _elements(p, (p.kv_rank + p.rope_dim) / p.layers),
-            story="That is one layer. Each has a latent vector of its own.",
-        ),
+        Slip("divided-by-gpus", lambda p: _elements(p, (p.kv_rank + p.rope_dim) / p.tp))
+        | "You divided by the GPUs. The latent vector belongs to all heads at once, so every GPU needs the whole"
+        " of it.",
+        Slip("key-and-value", lambda p: _elements(p, 2 * (p.kv_rank + p.rope_dim)))
+        | "You doubled it for keys and values. Both follow from the same vector: that is the trick.",
+        Slip("no-position-key", lambda p: _elements(p, p.kv_rank))
+        | "You left out the position key. It does not follow from the latent vector, so it is cached beside it.",
+        Slip("every-head", lambda p: _elements(p, p.heads * (p.key_dim + p.value_dim)))
+        | "You cached a key and a value for every head. Latent attention exists so as not to.",
+        Slip("heads-of-one-gpu", lambda p: _elements(p, p.heads // p.tp * (p.key_dim + p.value_dim)))
+        | "You cached keys and values of the heads on one GPU. What is kept is what both follow from.",
+        Slip("one-layer", lambda p: _elements(p, (p.kv_rank + p.rope_dim) / p.layers))
+        | "That is one layer. Each has a latent vector of its own.",
     ),
 )
 
@@ -365,41 +322,18 @@ GPUS = Drill(
     ),
     prerequisites=("kv-whole-requests",),
     slips=(
-        Slip(
-            key="divided-on",
-            wrong=lambda p: _heads(p, p.kv_heads / p.tp),
-            story=(
-                "You divided the whole cache by the GPUs. A KV head is not cut in pieces: where there are more GPUs"
-                " than heads, heads are copied."
-            ),
-        ),
-        Slip(
-            key="every-head",
-            wrong=lambda p: _heads(p, p.kv_heads),
-            story="You kept the whole cache on every GPU. A GPU needs only what its own query heads read.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _heads(p, p.query_heads // p.tp),
-            story=(
-                "You cached one key and value for each query head on the GPU. Those query heads all read the same ones."
-            ),
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: _heads(p, 0.5),
-            story="You cached keys or values. Every later token needs both.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _heads(p, 1) / p.requests,
-            story="That is one request. Weights are shared by a batch; caches are not.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _heads(p, 1) / p.layers,
-            story="That is one layer. Tensor parallelism leaves every layer on every GPU.",
-        ),
+        Slip("divided-on", lambda p: _heads(p, p.kv_heads / p.tp))
+        | "You divided the whole cache by the GPUs. A KV head is not cut in pieces: where there are more GPUs"
+        " than heads, heads are copied.",
+        Slip("every-head", lambda p: _heads(p, p.kv_heads))
+        | "You kept the whole cache on every GPU. A GPU needs only what its own query heads read.",
+        Slip("query-heads", lambda p: _heads(p, p.query_heads // p.tp))
+        | "You cached one key and value for each query head on the GPU. Those query heads all read the same ones.",
+        Slip("keys-or-values", lambda p: _heads(p, 0.5)) | "You cached keys or values. Every later token needs both.",
+        Slip("one-request", lambda p: _heads(p, 1) / p.requests)
+        | "That is one request. Weights are shared by a batch; caches are not.",
+        Slip("one-layer", lambda p: _heads(p, 1) / p.layers)
+        | "That is one layer. Tensor parallelism leaves every layer on every GPU.",
     ),
     function=AsFunction(
         takes=("tp", "layers", "query_heads", "kv_heads", "head_dim", "bytes_per_element", "requests", "tokens"),
