@@ -59,26 +59,14 @@ MEAN = Drill(
     ),
     count=_count_mean,
     slips=(
-        Slip(
-            key="latency-only",
-            wrong=lambda p: p.latency_ms * ms,
-            story="That is the age at the moment when a list arrives. It is then used until the next one comes.",
-        ),
-        Slip(
-            key="largest",
-            wrong=lambda p: p.latency_ms * ms + _period_s(p),
-            story="That is the oldest that a list ever is, just before the next. The mean is asked for.",
-        ),
-        Slip(
-            key="halved-latency",
-            wrong=lambda p: p.latency_ms * ms / 2 + _period_s(p),
-            story="You halved the latency. Every list has all of it; what is met at a random moment is the period.",
-        ),
-        Slip(
-            key="waiting-only",
-            wrong=lambda p: _period_s(p) / 2,
-            story="That is how long the list has been lying there. Its picture was old already when it came.",
-        ),
+        Slip("latency-only", lambda p: p.latency_ms * ms)
+        | "That is the age at the moment when a list arrives. It is then used until the next one comes.",
+        Slip("largest", lambda p: p.latency_ms * ms + _period_s(p))
+        | "That is the oldest that a list ever is, just before the next. The mean is asked for.",
+        Slip("halved-latency", lambda p: p.latency_ms * ms / 2 + _period_s(p))
+        | "You halved the latency. Every list has all of it; what is met at a random moment is the period.",
+        Slip("waiting-only", lambda p: _period_s(p) / 2)
+        | "That is how long the list has been lying there. Its picture was old already when it came.",
     ),
 )
 
@@ -125,31 +113,16 @@ LOST = Drill(
     count=_count_lost,
     prerequisites=("latency-mean-age",),
     slips=(
-        Slip(
-            key="nothing-lost",
-            wrong=lambda p: p.latency_ms * ms + _period_s(p),
-            story="That is the largest age where every frame gets its answer.",
-        ),
-        Slip(
-            key="one-period-short",
-            wrong=lambda p: p.latency_ms * ms + p.lost * _period_s(p),
-            story="Count the gaps between the two pictures that got an answer: one more than frames were lost.",
-        ),
-        Slip(
-            key="no-latency",
-            wrong=lambda p: (p.lost + 1) * _period_s(p),
-            story="That is how far apart the two pictures are. The second one's answer still takes its time.",
-        ),
-        Slip(
-            key="mean-of-the-gap",
-            wrong=lambda p: p.latency_ms * ms + (p.lost + 1) * _period_s(p) / 2,
-            story="You halved the gap. Just before the answer arrives, all of it has passed.",
-        ),
-        Slip(
-            key="latency-each-time",
-            wrong=lambda p: (p.lost + 1) * (p.latency_ms * ms + _period_s(p)),
-            story="You paid the latency once for every lost frame. They were lost, not worked on one after the other.",
-        ),
+        Slip("nothing-lost", lambda p: p.latency_ms * ms + _period_s(p))
+        | "That is the largest age where every frame gets its answer.",
+        Slip("one-period-short", lambda p: p.latency_ms * ms + p.lost * _period_s(p))
+        | "Count the gaps between the two pictures that got an answer: one more than frames were lost.",
+        Slip("no-latency", lambda p: (p.lost + 1) * _period_s(p))
+        | "That is how far apart the two pictures are. The second one's answer still takes its time.",
+        Slip("mean-of-the-gap", lambda p: p.latency_ms * ms + (p.lost + 1) * _period_s(p) / 2)
+        | "You halved the gap. Just before the answer arrives, all of it has passed.",
+        Slip("latency-each-time", lambda p: (p.lost + 1) * (p.latency_ms * ms + _period_s(p)))
+        | "You paid the latency once for every lost frame. They were lost, not worked on one after the other.",
     ),
 )
 
@@ -199,26 +172,14 @@ BUSY = Drill(
     ),
     count=_count_busy,
     slips=(
-        Slip(
-            key="one-over-latency",
-            wrong=lambda p: 1 / (p.busy_ms * ms),
-            story="You let it begin anew at once. When it is done, no fresh frame is there; it waits for the next.",
-        ),
-        Slip(
-            key="camera",
-            wrong=lambda p: p.rate,
-            story="That is what the camera gives. Frames that find the processor busy are dropped.",
-        ),
-        Slip(
-            key="rounded-down",
-            wrong=lambda p: p.rate / max(1, math.floor(p.busy_ms * ms * p.rate + 1e-9)),
-            story="You rounded down: that frame arrives while the processor is still busy.",
-        ),
-        Slip(
-            key="whole-period-more",
-            wrong=lambda p: 1 / (p.busy_ms * ms + _period_s(p)),
-            story="You let it wait a whole period after every frame. It waits only until the next frame comes.",
-        ),
+        Slip("one-over-latency", lambda p: 1 / (p.busy_ms * ms))
+        | "You let it begin anew at once. When it is done, no fresh frame is there; it waits for the next.",
+        Slip("camera", lambda p: p.rate)
+        | "That is what the camera gives. Frames that find the processor busy are dropped.",
+        Slip("rounded-down", lambda p: p.rate / max(1, math.floor(p.busy_ms * ms * p.rate + 1e-9)))
+        | "You rounded down: that frame arrives while the processor is still busy.",
+        Slip("whole-period-more", lambda p: 1 / (p.busy_ms * ms + _period_s(p)))
+        | "You let it wait a whole period after every frame. It waits only until the next frame comes.",
     ),
     function=AsFunction(
         takes=("rate", "busy_ms"), limit={"busy_ms": 7}, limit_case="a chain that is faster than the camera"
@@ -264,26 +225,14 @@ QUEUE = Drill(
     ),
     count=_count_queue,
     slips=(
-        Slip(
-            key="no-queue",
-            wrong=lambda p: p.busy_ms * ms,
-            story="That is the first frame's. Every later one finds the queue a little longer.",
-        ),
-        Slip(
-            key="all-at-once",
-            wrong=lambda p: p.frame * (p.busy_ms * ms),
-            story="You measured from the first frame's exposure. This frame was exposed later.",
-        ),
-        Slip(
-            key="waiting-only",
-            wrong=lambda p: (p.frame - 1) * (p.busy_ms * ms - _period_s(p)),
-            story="That is how long it waits. Then it is worked on, too.",
-        ),
-        Slip(
-            key="periods-for-lateness",
-            wrong=lambda p: p.busy_ms * ms + (p.frame - 1) * _period_s(p),
-            story="You added a period for each frame before it. Add what the processor is too slow by.",
-        ),
+        Slip("no-queue", lambda p: p.busy_ms * ms)
+        | "That is the first frame's. Every later one finds the queue a little longer.",
+        Slip("all-at-once", lambda p: p.frame * (p.busy_ms * ms))
+        | "You measured from the first frame's exposure. This frame was exposed later.",
+        Slip("waiting-only", lambda p: (p.frame - 1) * (p.busy_ms * ms - _period_s(p)))
+        | "That is how long it waits. Then it is worked on, too.",
+        Slip("periods-for-lateness", lambda p: p.busy_ms * ms + (p.frame - 1) * _period_s(p))
+        | "You added a period for each frame before it. Add what the processor is too slow by.",
     ),
     function=AsFunction(
         takes=("rate", "busy_ms", "frame"), limit={"busy_ms": 7}, limit_case="a chain that is faster than the camera"

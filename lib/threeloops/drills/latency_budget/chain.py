@@ -21,13 +21,6 @@ TAILS = "Dean and Barroso, The Tail at Scale, Communications of the ACM 56(2), 2
 # --- rate ----------------------------------------------------------------------------------------
 
 
-def _draw_rate(rng: random.Random) -> Draw:
-    return drawn(
-        stages=[rng.randrange(40, 50) / 10, rng.randrange(240, 330) / 10, rng.randrange(140, 190) / 10],
-        camera=rng.choice((85, 90, 95)),
-    )
-
-
 def _small_rate(rng: random.Random) -> Draw:
     """A camera that delivers exactly when the slowest stage is free again, every time or every second time."""
     slowest = rng.choice((20, 25))
@@ -54,7 +47,10 @@ RATE = Drill(
     title="Three stages, how many frames",
     unit="",
     target_s=75,
-    draw=_draw_rate,
+    draw=lambda rng: drawn(
+        stages=[rng.randrange(40, 50) / 10, rng.randrange(240, 330) / 10, rng.randrange(140, 190) / 10],
+        camera=rng.choice((85, 90, 95)),
+    ),
     small=_small_rate,
     prompt=lambda p: (
         f"Pictures go through three stages on three processors: preparation {p.stages[0]} ms, network {p.stages[1]} ms,"
@@ -69,29 +65,14 @@ RATE = Drill(
     ),
     count=_count_rate,
     slips=(
-        Slip(
-            key="one-over-latency",
-            wrong=lambda p: 1 / sum(_stages_s(p)),
-            story=(
-                "You let a picture leave the last stage before the next one enters the first. The stages work at the"
-                " same time."
-            ),
-        ),
-        Slip(
-            key="camera",
-            wrong=lambda p: p.camera,
-            story="That is what the camera gives. One of the stages cannot take that many.",
-        ),
-        Slip(
-            key="average",
-            wrong=lambda p: 3 / sum(_stages_s(p)),
-            story="You took the average of the stages. A chain is as fast as its slowest part.",
-        ),
-        Slip(
-            key="fastest",
-            wrong=lambda p: 1 / min(_stages_s(p)),
-            story="You took the fastest stage. The pictures pile up before another one.",
-        ),
+        Slip("one-over-latency", lambda p: 1 / sum(_stages_s(p)))
+        | "You let a picture leave the last stage before the next one enters the first. The stages work at the"
+        " same time.",
+        Slip("camera", lambda p: p.camera) | "That is what the camera gives. One of the stages cannot take that many.",
+        Slip("average", lambda p: 3 / sum(_stages_s(p)))
+        | "You took the average of the stages. A chain is as fast as its slowest part.",
+        Slip("fastest", lambda p: 1 / min(_stages_s(p)))
+        | "You took the fastest stage. The pictures pile up before another one.",
     ),
 )
 
@@ -129,24 +110,13 @@ AGE = Drill(
         vehicle.longest_to_reaction(latency=Fraction(p.latency_ms, 1000), period=Fraction(1, p.rate), moments=20)
     ),
     slips=(
-        Slip(
-            key="latency-only",
-            wrong=lambda p: p.latency_ms * ms,
-            story="That is the best case: the event falls into an exposure. It may just miss one.",
-        ),
-        Slip(
-            key="half-a-frame",
-            wrong=lambda p: p.latency_ms * ms + 0.5 / p.rate,
-            story="That is the average case: half a frame of waiting. Here the longest is asked for.",
-        ),
-        Slip(
-            key="frame-only", wrong=lambda p: 1 / p.rate, story="You waited for the picture and forgot to work on it."
-        ),
-        Slip(
-            key="two-frames",
-            wrong=lambda p: p.latency_ms * ms + 2 / p.rate,
-            story="You waited for two exposures. The next one already sees it.",
-        ),
+        Slip("latency-only", lambda p: p.latency_ms * ms)
+        | "That is the best case: the event falls into an exposure. It may just miss one.",
+        Slip("half-a-frame", lambda p: p.latency_ms * ms + 0.5 / p.rate)
+        | "That is the average case: half a frame of waiting. Here the longest is asked for.",
+        Slip("frame-only", lambda p: 1 / p.rate) | "You waited for the picture and forgot to work on it.",
+        Slip("two-frames", lambda p: p.latency_ms * ms + 2 / p.rate)
+        | "You waited for two exposures. The next one already sees it.",
     ),
 )
 
@@ -207,38 +177,18 @@ NEEDED = Drill(
     ),
     count=_count_needed,
     slips=(
-        Slip(
-            key="whole-chain",
-            wrong=lambda p: (p.model + p.others) / p.deadline,
-            story="You made everything faster by the same factor. Only the network can change.",
-        ),
-        Slip(
-            key="whole-deadline",
-            wrong=lambda p: p.model / p.deadline,
-            story="You gave the network the whole deadline. The others need their part of it.",
-        ),
-        Slip(
-            key="overshoot",
-            wrong=lambda p: p.model / (p.model + p.others - p.deadline),
-            story="You divided by what must be saved. Divide by what is left.",
-        ),
-        Slip(
-            key="share",
-            wrong=lambda p: (p.deadline - p.others) / p.model,
-            story="That is what share of its time the network may keep, not how many times faster it must be.",
-        ),
+        Slip("whole-chain", lambda p: (p.model + p.others) / p.deadline)
+        | "You made everything faster by the same factor. Only the network can change.",
+        Slip("whole-deadline", lambda p: p.model / p.deadline)
+        | "You gave the network the whole deadline. The others need their part of it.",
+        Slip("overshoot", lambda p: p.model / (p.model + p.others - p.deadline))
+        | "You divided by what must be saved. Divide by what is left.",
+        Slip("share", lambda p: (p.deadline - p.others) / p.model)
+        | "That is what share of its time the network may keep, not how many times faster it must be.",
     ),
 )
 
 # --- tails ---------------------------------------------------------------------------------------
-
-
-def _draw_tail(rng: random.Random) -> Draw:
-    return drawn(parts=rng.randrange(7, 19), late_percent=rng.choice((1.2, 1.5, 1.8, 2.1, 2.4)))
-
-
-def _small_tail(rng: random.Random) -> Draw:
-    return drawn(parts=rng.choice((2, 3, 5)), late_percent=rng.choice((1, 5, 20)))
 
 
 TAIL = Drill(
@@ -247,8 +197,8 @@ TAIL = Drill(
     title="Waiting for the slowest of many",
     unit="",
     target_s=75,
-    draw=_draw_tail,
-    small=_small_tail,
+    draw=lambda rng: drawn(parts=rng.randrange(7, 19), late_percent=rng.choice((1.2, 1.5, 1.8, 2.1, 2.4))),
+    small=lambda rng: drawn(parts=rng.choice((2, 3, 5)), late_percent=rng.choice((1, 5, 20))),
     prompt=lambda p: (
         f"A result needs answers from {p.parts} services, asked at the same time. Each one misses its deadline"
         f" {p.late_percent:g} % of the time, independently of the others. What share of the results is late?"
@@ -261,26 +211,13 @@ TAIL = Drill(
     ),
     count=lambda p: float(vehicle.late_share(late=Fraction(str(p.late_percent)) / 100, parts=p.parts)),
     slips=(
-        Slip(
-            key="one-service",
-            wrong=lambda p: p.late_percent / 100,
-            story="That is one service. The result waits for the slowest of all of them.",
-        ),
-        Slip(
-            key="none-late",
-            wrong=lambda p: (1 - p.late_percent / 100) ** p.parts,
-            story="That is how often everything is in time.",
-        ),
-        Slip(
-            key="all-late",
-            wrong=lambda p: (p.late_percent / 100) ** p.parts,
-            story="That is how often all are late at once. One is enough.",
-        ),
-        Slip(
-            key="averaged",
-            wrong=lambda p: p.late_percent / 100 / p.parts,
-            story="You shared the lateness among the services. More services make it worse, not better.",
-        ),
+        Slip("one-service", lambda p: p.late_percent / 100)
+        | "That is one service. The result waits for the slowest of all of them.",
+        Slip("none-late", lambda p: (1 - p.late_percent / 100) ** p.parts) | "That is how often everything is in time.",
+        Slip("all-late", lambda p: (p.late_percent / 100) ** p.parts)
+        | "That is how often all are late at once. One is enough.",
+        Slip("averaged", lambda p: p.late_percent / 100 / p.parts)
+        | "You shared the lateness among the services. More services make it worse, not better.",
     ),
 )
 

@@ -56,26 +56,13 @@ ONCOMING = Drill(
     ),
     count=_count_oncoming,
     slips=(
-        Slip(
-            key="own-only",
-            wrong=lambda p: p.own * KMH * (p.age_ms * ms),
-            story="You moved only your own car. The other one comes towards you meanwhile.",
-        ),
-        Slip(
-            key="difference",
-            wrong=lambda p: abs(p.own - p.other) * KMH * (p.age_ms * ms),
-            story="You subtracted the speeds: that is for a car that drives your way.",
-        ),
-        Slip(
-            key="kmh-as-m-per-s",
-            wrong=lambda p: (p.own + p.other) * (p.age_ms * ms),
-            story="You put km/h where m/s belong.",
-        ),
-        Slip(
-            key="mean-speed",
-            wrong=lambda p: (p.own + p.other) / 2 * KMH * (p.age_ms * ms),
-            story="You took the mean of the two speeds. The gap closes at their sum.",
-        ),
+        Slip("own-only", lambda p: p.own * KMH * (p.age_ms * ms))
+        | "You moved only your own car. The other one comes towards you meanwhile.",
+        Slip("difference", lambda p: abs(p.own - p.other) * KMH * (p.age_ms * ms))
+        | "You subtracted the speeds: that is for a car that drives your way.",
+        Slip("kmh-as-m-per-s", lambda p: (p.own + p.other) * (p.age_ms * ms)) | "You put km/h where m/s belong.",
+        Slip("mean-speed", lambda p: (p.own + p.other) / 2 * KMH * (p.age_ms * ms))
+        | "You took the mean of the two speeds. The gap closes at their sum.",
     ),
 )
 
@@ -127,26 +114,14 @@ CUT_IN = Drill(
     ),
     count=_count_cut_in,
     slips=(
-        Slip(
-            key="no-braking",
-            wrong=lambda p: p.ttc,
-            story="That is when they touch if neither brakes. Braking takes its part of it.",
-        ),
-        Slip(
-            key="braking-only",
-            wrong=lambda p: p.kmh * KMH / (2 * p.braking),
-            story="That is what braking takes of the time to collision. What is left of it is asked for.",
-        ),
-        Slip(
-            key="time-to-slow",
-            wrong=lambda p: p.kmh * KMH / p.braking,
-            story="That is how long the brakes must work until both are equally fast.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.ttc + p.kmh * KMH / (2 * p.braking),
-            story="You added what braking needs. It comes out of the time to collision.",
-        ),
+        Slip("no-braking", lambda p: p.ttc)
+        | "That is when they touch if neither brakes. Braking takes its part of it.",
+        Slip("braking-only", lambda p: p.kmh * KMH / (2 * p.braking))
+        | "That is what braking takes of the time to collision. What is left of it is asked for.",
+        Slip("time-to-slow", lambda p: p.kmh * KMH / p.braking)
+        | "That is how long the brakes must work until both are equally fast.",
+        Slip("added", lambda p: p.ttc + p.kmh * KMH / (2 * p.braking))
+        | "You added what braking needs. It comes out of the time to collision.",
     ),
 )
 
@@ -197,29 +172,15 @@ IMPACT = Drill(
     count=_count_impact,
     prerequisites=("latency-stopping-distance",),
     slips=(
-        Slip(
-            key="linear",
-            wrong=lambda p: p.braking * (p.later_ms * ms) / KMH,
-            story=(
-                "That is how much faster it is at the same moment. At the same place it is faster by much more: it"
-                " has had less road to brake on."
-            ),
-        ),
-        Slip(
-            key="no-two",
-            wrong=lambda p: (p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5 / KMH,
-            story="The two is missing: v² = 2 a s.",
-        ),
-        Slip(
-            key="m-per-s",
-            wrong=lambda p: (2 * p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5,
-            story="That is in metres per second.",
-        ),
-        Slip(
-            key="metres",
-            wrong=lambda p: p.kmh * KMH * (p.later_ms * ms) / KMH,
-            story="You turned the metres that were driven too far into a speed as if they took a second.",
-        ),
+        Slip("linear", lambda p: p.braking * (p.later_ms * ms) / KMH)
+        | "That is how much faster it is at the same moment. At the same place it is faster by much more: it"
+        " has had less road to brake on.",
+        Slip("no-two", lambda p: (p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5 / KMH)
+        | "The two is missing: v² = 2 a s.",
+        Slip("m-per-s", lambda p: (2 * p.braking * (p.kmh * KMH) * (p.later_ms * ms)) ** 0.5)
+        | "That is in metres per second.",
+        Slip("metres", lambda p: p.kmh * KMH * (p.later_ms * ms) / KMH)
+        | "You turned the metres that were driven too far into a speed as if they took a second.",
     ),
 )
 
@@ -257,26 +218,14 @@ AHEAD = Drill(
     ),
     count=lambda p: moved.apart_after(acceleration_m_per_s2=-p.braking, age_s=p.age_ms * ms, speed_m_per_s=p.kmh * KMH),
     slips=(
-        Slip(
-            key="not-predicted",
-            wrong=lambda p: p.kmh * KMH * p.age_ms * ms,
-            story="That is the box that was not moved on. The tracker did move this one.",
-        ),
-        Slip(
-            key="no-half",
-            wrong=lambda p: p.braking * (p.age_ms * ms) ** 2,
-            story="You let the car be as slow from the beginning as it is at the end. Halve it.",
-        ),
-        Slip(
-            key="speed-lost",
-            wrong=lambda p: p.braking * p.age_ms * ms,
-            story="That is how much slower the car has become, in metres per second.",
-        ),
-        Slip(
-            key="half-the-speed-lost",
-            wrong=lambda p: p.braking * p.age_ms * ms / 2,
-            story="That is by how much it is slower on average. For how long?",
-        ),
+        Slip("not-predicted", lambda p: p.kmh * KMH * p.age_ms * ms)
+        | "That is the box that was not moved on. The tracker did move this one.",
+        Slip("no-half", lambda p: p.braking * (p.age_ms * ms) ** 2)
+        | "You let the car be as slow from the beginning as it is at the end. Halve it.",
+        Slip("speed-lost", lambda p: p.braking * p.age_ms * ms)
+        | "That is how much slower the car has become, in metres per second.",
+        Slip("half-the-speed-lost", lambda p: p.braking * p.age_ms * ms / 2)
+        | "That is by how much it is slower on average. For how long?",
     ),
 )
 

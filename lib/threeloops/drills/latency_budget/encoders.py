@@ -78,26 +78,14 @@ TURNS = Drill(
     ),
     count=_count_turns,
     slips=(
-        Slip(
-            key="no-align",
-            wrong=lambda p: _whole(p) / _turn_s(p, align_s=0),
-            story="Moving the old features along with the car takes time, too.",
-        ),
-        Slip(
-            key="cameras-only",
-            wrong=lambda p: p.cameras / (p.cameras - p.reused),
-            story="You made the whole chain faster. Only the encoder has less to do.",
-        ),
-        Slip(
-            key="the-others",
-            wrong=lambda p: _whole(p) / _turn_s(p, reused=p.cameras - p.reused),
-            story="You looked at those that are left out.",
-        ),
-        Slip(
-            key="share-left",
-            wrong=lambda p: _turn_s(p) / _whole(p),
-            story="That share of the time is left. Asked is how many times faster it is.",
-        ),
+        Slip("no-align", lambda p: _whole(p) / _turn_s(p, align_s=0))
+        | "Moving the old features along with the car takes time, too.",
+        Slip("cameras-only", lambda p: p.cameras / (p.cameras - p.reused))
+        | "You made the whole chain faster. Only the encoder has less to do.",
+        Slip("the-others", lambda p: _whole(p) / _turn_s(p, reused=p.cameras - p.reused))
+        | "You looked at those that are left out.",
+        Slip("share-left", lambda p: _turn_s(p) / _whole(p))
+        | "That share of the time is left. Asked is how many times faster it is.",
     ),
 )
 
@@ -146,26 +134,12 @@ OLD = Drill(
         ),
     ),
     slips=(
-        Slip(
-            key="newest-too",
-            wrong=lambda p: _moved_m(p, frames=_oldest(p) + 1),
-            story="You counted the round once more. Those looked at in this frame are not old yet.",
-        ),
-        Slip(
-            key="all-left-out",
-            wrong=lambda p: _moved_m(p, frames=p.reused),
-            story="You let one camera a frame look. Several do.",
-        ),
-        Slip(
-            key="kmh-as-m-per-s",
-            wrong=lambda p: _moved_m(p, frames=_oldest(p)) / KMH,
-            story="You put km/h where m/s belong.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: _moved_m(p, frames=_oldest(p) / 2),
-            story="That is the average age of the oldest. Asked is the oldest.",
-        ),
+        Slip("newest-too", lambda p: _moved_m(p, frames=_oldest(p) + 1))
+        | "You counted the round once more. Those looked at in this frame are not old yet.",
+        Slip("all-left-out", lambda p: _moved_m(p, frames=p.reused)) | "You let one camera a frame look. Several do.",
+        Slip("kmh-as-m-per-s", lambda p: _moved_m(p, frames=_oldest(p)) / KMH) | "You put km/h where m/s belong.",
+        Slip("half", lambda p: _moved_m(p, frames=_oldest(p) / 2))
+        | "That is the average age of the oldest. Asked is the oldest.",
     ),
 )
 
@@ -212,26 +186,12 @@ MODE = Drill(
     ),
     count=_count_mode,
     slips=(
-        Slip(
-            key="longest",
-            wrong=lambda p: (p.always + p.head) * ms,
-            story="That is the longest frame, which a deadline asks about. Asked is the mean.",
-        ),
-        Slip(
-            key="the-other-frames",
-            wrong=lambda p: _mode(p, percent=100 - p.percent),
-            story="You ran the head in the other frames.",
-        ),
-        Slip(
-            key="never",
-            wrong=lambda p: p.always * ms,
-            story="You left the head out of every frame. Some still run it.",
-        ),
-        Slip(
-            key="share-of-all",
-            wrong=lambda p: (p.always + p.head) * p.percent / 100 * ms,
-            story="You gave the whole frame that share. What always runs does so in every frame.",
-        ),
+        Slip("longest", lambda p: (p.always + p.head) * ms)
+        | "That is the longest frame, which a deadline asks about. Asked is the mean.",
+        Slip("the-other-frames", lambda p: _mode(p, percent=100 - p.percent)) | "You ran the head in the other frames.",
+        Slip("never", lambda p: p.always * ms) | "You left the head out of every frame. Some still run it.",
+        Slip("share-of-all", lambda p: (p.always + p.head) * p.percent / 100 * ms)
+        | "You gave the whole frame that share. What always runs does so in every frame.",
     ),
 )
 

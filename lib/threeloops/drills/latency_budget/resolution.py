@@ -57,26 +57,14 @@ PIXELS = Drill(
         )
     ),
     slips=(
-        Slip(
-            key="macs",
-            wrong=lambda p: _pixels(p) / 2,
-            story="Those are multiply-adds. Each is two FLOPs; papers on vision often print the former as FLOPs.",
-        ),
-        Slip(
-            key="same-size",
-            wrong=lambda p: 2 * p.gmac * GFLOP,
-            story="That is the paper's picture. A larger one has more positions to slide over.",
-        ),
-        Slip(
-            key="one-side",
-            wrong=lambda p: 2 * p.gmac * GFLOP * p.width / p.side,
-            story="You scaled by the width alone. Work grows with the area.",
-        ),
-        Slip(
-            key="squared-twice",
-            wrong=lambda p: 2 * p.gmac * GFLOP * (p.width * p.height / p.side**2) ** 2,
-            story="You squared the ratio of the areas. That would be attention from every position to every other.",
-        ),
+        Slip("macs", lambda p: _pixels(p) / 2)
+        | "Those are multiply-adds. Each is two FLOPs; papers on vision often print the former as FLOPs.",
+        Slip("same-size", lambda p: 2 * p.gmac * GFLOP)
+        | "That is the paper's picture. A larger one has more positions to slide over.",
+        Slip("one-side", lambda p: 2 * p.gmac * GFLOP * p.width / p.side)
+        | "You scaled by the width alone. Work grows with the area.",
+        Slip("squared-twice", lambda p: 2 * p.gmac * GFLOP * (p.width * p.height / p.side**2) ** 2)
+        | "You squared the ratio of the areas. That would be attention from every position to every other.",
     ),
 )
 
@@ -151,26 +139,13 @@ FRAME = Drill(
     ),
     count=_count_frame,
     slips=(
-        Slip(
-            key="heads-grow-too",
-            wrong=lambda p: _frame(p, heads_flops=p.heads * GFLOP * p.width * p.height / p.side**2),
-            story="You let the heads grow with the pictures. Their grid is as large as before.",
-        ),
-        Slip(
-            key="no-heads",
-            wrong=lambda p: _frame(p, heads_flops=0),
-            story="You left out the heads. They are paid in every frame.",
-        ),
-        Slip(
-            key="heads-per-camera",
-            wrong=lambda p: _frame(p, heads_flops=p.cameras * p.heads * GFLOP),
-            story="You ran the heads once for each camera. They read one grid, once a frame.",
-        ),
-        Slip(
-            key="same-size",
-            wrong=lambda p: _frame(p, image_flops=p.image * GFLOP),
-            story="You kept the small picture. A larger one has more positions to slide over.",
-        ),
+        Slip("heads-grow-too", lambda p: _frame(p, heads_flops=p.heads * GFLOP * p.width * p.height / p.side**2))
+        | "You let the heads grow with the pictures. Their grid is as large as before.",
+        Slip("no-heads", lambda p: _frame(p, heads_flops=0)) | "You left out the heads. They are paid in every frame.",
+        Slip("heads-per-camera", lambda p: _frame(p, heads_flops=p.cameras * p.heads * GFLOP))
+        | "You ran the heads once for each camera. They read one grid, once a frame.",
+        Slip("same-size", lambda p: _frame(p, image_flops=p.image * GFLOP))
+        | "You kept the small picture. A larger one has more positions to slide over.",
     ),
 )
 

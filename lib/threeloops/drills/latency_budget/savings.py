@@ -60,22 +60,13 @@ TABLE = Drill(
     ),
     count=lambda p: float((_through(p.before) - _through(p.after)) / _through(p.before)),
     slips=(
-        Slip(key="what-is-left", wrong=lambda p: sum(p.after) / sum(p.before), story="That share is still there."),
-        Slip(
-            key="over-the-new",
-            wrong=lambda p: sum(p.before) / sum(p.after) - 1,
-            story="You divided the saving by the new latency. A share saved is a share of what there was.",
-        ),
-        Slip(
-            key="mean-of-shares",
-            wrong=_mean_of_savings,
-            story="You averaged the stages' own savings. A long stage weighs more than a short one.",
-        ),
-        Slip(
-            key="best-stage",
-            wrong=lambda p: 1 - p.after[1] / p.before[1],
-            story="That is the encoder's own saving. The other stages are part of the chain, too.",
-        ),
+        Slip("what-is-left", lambda p: sum(p.after) / sum(p.before)) | "That share is still there.",
+        Slip("over-the-new", lambda p: sum(p.before) / sum(p.after) - 1)
+        | "You divided the saving by the new latency. A share saved is a share of what there was.",
+        Slip("mean-of-shares", _mean_of_savings)
+        | "You averaged the stages' own savings. A long stage weighs more than a short one.",
+        Slip("best-stage", lambda p: 1 - p.after[1] / p.before[1])
+        | "That is the encoder's own saving. The other stages are part of the chain, too.",
     ),
 )
 
@@ -121,46 +112,19 @@ ENGINE = Drill(
         + sum((Fraction(1, 1000) / Fraction(str(p.factor)) for stage in p.networks for _ in range(stage)), Fraction(0))
     ),
     slips=(
-        Slip(
-            key="whole-chain",
-            wrong=lambda p: (sum(p.networks) + sum(p.others)) * ms / p.factor,
-            story="You made the whole chain faster. The engine runs the networks only.",
-        ),
-        Slip(
-            key="encoder-only",
-            wrong=lambda p: (p.networks[0] / p.factor + sum(p.networks[1:]) + sum(p.others)) * ms,
-            story="You left two of the networks as they were. The engine runs all three.",
-        ),
-        Slip(
-            key="networks-alone",
-            wrong=lambda p: sum(p.networks) * ms / p.factor,
-            story="That is the networks' own time. The plain code still has to run.",
-        ),
-        Slip(
-            key="saving",
-            wrong=lambda p: sum(p.networks) * ms * (1 - 1 / p.factor),
-            story="That is how much is saved, not how much is left.",
-        ),
-        Slip(
-            key="before", wrong=lambda p: (sum(p.networks) + sum(p.others)) * ms, story="That is the chain as it was."
-        ),
+        Slip("whole-chain", lambda p: (sum(p.networks) + sum(p.others)) * ms / p.factor)
+        | "You made the whole chain faster. The engine runs the networks only.",
+        Slip("encoder-only", lambda p: (p.networks[0] / p.factor + sum(p.networks[1:]) + sum(p.others)) * ms)
+        | "You left two of the networks as they were. The engine runs all three.",
+        Slip("networks-alone", lambda p: sum(p.networks) * ms / p.factor)
+        | "That is the networks' own time. The plain code still has to run.",
+        Slip("saving", lambda p: sum(p.networks) * ms * (1 - 1 / p.factor))
+        | "That is how much is saved, not how much is left.",
+        Slip("before", lambda p: (sum(p.networks) + sum(p.others)) * ms) | "That is the chain as it was.",
     ),
 )
 
 # --- encoders shared or apart --------------------------------------------------------------------
-
-
-def _draw_shared(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((5, 6, 7)),
-        tasks=rng.choice((3, 4)),
-        image=rng.randrange(60, 120) / 10,
-        heads=rng.randrange(30, 60) / 1,
-    )
-
-
-def _small_shared(rng: random.Random) -> Draw:
-    return drawn(cameras=rng.randrange(1, 4), tasks=rng.choice((2, 3)), image=rng.randrange(2, 9), heads=6.0)
 
 
 def _flops(p: Draw, **changes: float) -> float:
@@ -198,8 +162,15 @@ SHARE = Drill(
     unit="",
     target_s=90,
     apart=1.06,
-    draw=_draw_shared,
-    small=_small_shared,
+    draw=lambda rng: drawn(
+        cameras=rng.choice((5, 6, 7)),
+        tasks=rng.choice((3, 4)),
+        image=rng.randrange(60, 120) / 10,
+        heads=rng.randrange(30, 60) / 1,
+    ),
+    small=lambda rng: drawn(
+        cameras=rng.randrange(1, 4), tasks=rng.choice((2, 3)), image=rng.randrange(2, 9), heads=6.0
+    ),
     prompt=lambda p: (
         f"{p.cameras} cameras, {p.tasks} tasks. An encoder costs {p.image:g} GFLOP a picture; the heads of all tasks"
         f" together cost {p.heads:g} GFLOP a frame, whichever encoder they read. Today every task runs an encoder of"
@@ -213,26 +184,13 @@ SHARE = Drill(
     ),
     count=_count_shared,
     slips=(
-        Slip(
-            key="encoders-only",
-            wrong=lambda p: 1 - 1 / p.tasks,
-            story="That is the encoders' own saving. The heads are paid on both sides.",
-        ),
-        Slip(
-            key="heads-on-one-side",
-            wrong=lambda p: 1 - _flops(p, encoders=1) / _flops(p, heads_flops=0),
-            story="You counted the heads for the shared encoder only. Compare the same scope on both sides.",
-        ),
-        Slip(
-            key="one-camera",
-            wrong=lambda p: 1 - _flops(p, encoders=1, cameras=1) / _flops(p, cameras=1),
-            story="You encoded the picture of one camera. Heads run once a frame, encoders once for each camera.",
-        ),
-        Slip(
-            key="what-is-left",
-            wrong=lambda p: 1 - _saved(p),
-            story="That share is still computed.",
-        ),
+        Slip("encoders-only", lambda p: 1 - 1 / p.tasks)
+        | "That is the encoders' own saving. The heads are paid on both sides.",
+        Slip("heads-on-one-side", lambda p: 1 - _flops(p, encoders=1) / _flops(p, heads_flops=0))
+        | "You counted the heads for the shared encoder only. Compare the same scope on both sides.",
+        Slip("one-camera", lambda p: 1 - _flops(p, encoders=1, cameras=1) / _flops(p, cameras=1))
+        | "You encoded the picture of one camera. Heads run once a frame, encoders once for each camera.",
+        Slip("what-is-left", lambda p: 1 - _saved(p)) | "That share is still computed.",
     ),
 )
 
@@ -278,22 +236,13 @@ HEADS = Drill(
     ),
     count=_count_heads,
     slips=(
-        Slip(
-            key="longest",
-            wrong=lambda p: p.chain * ms,
-            story="That is the longest frame. A deadline asks for it; here the mean is asked for.",
-        ),
-        Slip(key="never", wrong=lambda p: (p.chain - p.head) * ms, story="You never ran the head. Parking needs it."),
-        Slip(
-            key="other-share",
-            wrong=lambda p: _mean(p, share=1 - p.percent / 100),
-            story="You left the head out where it is needed, and ran it where it is not.",
-        ),
-        Slip(
-            key="whole-chain",
-            wrong=lambda p: p.chain * ms * p.percent / 100,
-            story="You left out the whole chain. Only the head is skipped.",
-        ),
+        Slip("longest", lambda p: p.chain * ms)
+        | "That is the longest frame. A deadline asks for it; here the mean is asked for.",
+        Slip("never", lambda p: (p.chain - p.head) * ms) | "You never ran the head. Parking needs it.",
+        Slip("other-share", lambda p: _mean(p, share=1 - p.percent / 100))
+        | "You left the head out where it is needed, and ran it where it is not.",
+        Slip("whole-chain", lambda p: p.chain * ms * p.percent / 100)
+        | "You left out the whole chain. Only the head is skipped.",
     ),
 )
 

@@ -67,36 +67,17 @@ FLOPS = Drill(
     ),
     count=_counted,
     slips=(
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _flops(p) / 2,
-            story="You counted multiply-adds. Each of them is a multiplication and an addition.",
-        ),
-        Slip(
-            key="one-camera",
-            wrong=lambda p: _flops(p) / p.cameras,
-            story="That is one camera's picture. The backbone runs on all of them.",
-        ),
-        Slip(
-            key="input-places",
-            wrong=lambda p: _flops(p) * p.stride**2,
-            story="You put the filters on every place of the input. The stride skips some, in both directions.",
-        ),
-        Slip(
-            key="stride-in-one-direction",
-            wrong=lambda p: _flops(p) * p.stride,
-            story="You halved one side of the picture. The stride skips places in both directions.",
-        ),
-        Slip(
-            key="no-kernel",
-            wrong=lambda p: _flops(p) / p.kernel**2,
-            story="You multiplied one place only. A filter covers a square of places for each output value.",
-        ),
-        Slip(
-            key="one-channel",
-            wrong=lambda p: _flops(p) / p.channels,
-            story="A filter reads all channels of its input, not one.",
-        ),
+        Slip("multiply-adds", lambda p: _flops(p) / 2)
+        | "You counted multiply-adds. Each of them is a multiplication and an addition.",
+        Slip("one-camera", lambda p: _flops(p) / p.cameras)
+        | "That is one camera's picture. The backbone runs on all of them.",
+        Slip("input-places", lambda p: _flops(p) * p.stride**2)
+        | "You put the filters on every place of the input. The stride skips some, in both directions.",
+        Slip("stride-in-one-direction", lambda p: _flops(p) * p.stride)
+        | "You halved one side of the picture. The stride skips places in both directions.",
+        Slip("no-kernel", lambda p: _flops(p) / p.kernel**2)
+        | "You multiplied one place only. A filter covers a square of places for each output value.",
+        Slip("one-channel", lambda p: _flops(p) / p.channels) | "A filter reads all channels of its input, not one.",
     ),
 )
 

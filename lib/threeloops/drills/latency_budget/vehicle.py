@@ -45,26 +45,13 @@ SAVED = Drill(
     ),
     count=lambda p: sum(p.mph * MPH * ms for _millisecond in range(p.after_ms, p.before_ms)),
     slips=(
-        Slip(
-            key="km-for-miles",
-            wrong=lambda p: p.mph * KMH * _saved_s(p),
-            story="You read miles per hour as kilometres per hour.",
-        ),
-        Slip(
-            key="old-latency",
-            wrong=lambda p: p.mph * MPH * p.before_ms * ms,
-            story="That is the whole of the old latency. The new engine is not free either.",
-        ),
-        Slip(
-            key="new-latency",
-            wrong=lambda p: p.mph * MPH * p.after_ms * ms,
-            story="That is the road covered during the new latency, not what it saved.",
-        ),
-        Slip(
-            key="hours-forgotten",
-            wrong=lambda p: p.mph * _saved_s(p),
-            story="You multiplied miles per hour by seconds. Both have to speak of the same time and length.",
-        ),
+        Slip("km-for-miles", lambda p: p.mph * KMH * _saved_s(p)) | "You read miles per hour as kilometres per hour.",
+        Slip("old-latency", lambda p: p.mph * MPH * p.before_ms * ms)
+        | "That is the whole of the old latency. The new engine is not free either.",
+        Slip("new-latency", lambda p: p.mph * MPH * p.after_ms * ms)
+        | "That is the road covered during the new latency, not what it saved.",
+        Slip("hours-forgotten", lambda p: p.mph * _saved_s(p))
+        | "You multiplied miles per hour by seconds. Both have to speak of the same time and length.",
     ),
 )
 
@@ -104,24 +91,13 @@ STOP = Drill(
         speed_m_per_s=p.kmh * KMH, reaction_s=p.reaction_ms * ms, deceleration_m_per_s2=p.braking
     ),
     slips=(
-        Slip(
-            key="no-reaction",
-            wrong=lambda p: _stop(p, reaction_s=0),
-            story="You let the brakes bite at once. While the car computes it drives on at full speed.",
-        ),
-        Slip(
-            key="no-half",
-            wrong=lambda p: 2 * _stop(p, reaction_s=0) + _stop(p) - _stop(p, reaction_s=0),
-            story="You braked at full speed all the way. The car slows, so on average it is half as fast.",
-        ),
-        Slip(
-            key="reaction-only",
-            wrong=lambda p: _stop(p) - _stop(p, reaction_s=0),
-            story="You stopped counting when the brakes bit. That is where braking begins.",
-        ),
-        Slip(
-            key="kmh-as-m-per-s", wrong=lambda p: _stop(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."
-        ),
+        Slip("no-reaction", lambda p: _stop(p, reaction_s=0))
+        | "You let the brakes bite at once. While the car computes it drives on at full speed.",
+        Slip("no-half", lambda p: 2 * _stop(p, reaction_s=0) + _stop(p) - _stop(p, reaction_s=0))
+        | "You braked at full speed all the way. The car slows, so on average it is half as fast.",
+        Slip("reaction-only", lambda p: _stop(p) - _stop(p, reaction_s=0))
+        | "You stopped counting when the brakes bit. That is where braking begins.",
+        Slip("kmh-as-m-per-s", lambda p: _stop(p, speed_m_per_s=p.kmh)) | "You put km/h where m/s belong.",
     ),
     function=AsFunction(
         takes=("kmh", "reaction_ms", "braking"), limit={"reaction_ms": 0}, limit_case="brakes that bite at once"
@@ -169,22 +145,13 @@ SIGHT = Drill(
     ),
     prerequisites=("latency-stopping-distance",),
     slips=(
-        Slip(
-            key="no-reaction",
-            wrong=lambda p: _fastest_kmh(p, reaction_s=0),
-            story="You let the brakes bite at the edge of sight. Some of what is seen is used up by reacting.",
-        ),
-        Slip(
-            key="no-two",
-            wrong=lambda p: _fastest_kmh(p, deceleration_m_per_s2=p.braking / 2),
-            story="Your braking distance is twice too long: a car that slows evenly is on average half as fast.",
-        ),
-        Slip(key="m-per-s", wrong=lambda p: _fastest_kmh(p) * KMH, story="That is in metres per second."),
-        Slip(
-            key="reaction-only",
-            wrong=lambda p: p.sight_m / (p.reaction_ms * ms) / KMH,
-            story="At that speed the car is only told of the obstacle when it reaches it. Leave room to brake.",
-        ),
+        Slip("no-reaction", lambda p: _fastest_kmh(p, reaction_s=0))
+        | "You let the brakes bite at the edge of sight. Some of what is seen is used up by reacting.",
+        Slip("no-two", lambda p: _fastest_kmh(p, deceleration_m_per_s2=p.braking / 2))
+        | "Your braking distance is twice too long: a car that slows evenly is on average half as fast.",
+        Slip("m-per-s", lambda p: _fastest_kmh(p) * KMH) | "That is in metres per second.",
+        Slip("reaction-only", lambda p: p.sight_m / (p.reaction_ms * ms) / KMH)
+        | "At that speed the car is only told of the obstacle when it reaches it. Leave room to brake.",
     ),
 )
 
