@@ -67,15 +67,6 @@ def _attention(p: Draw, *, query_tokens: int, causal: str, cache: str = "bf16", 
     )
 
 
-def _derive_prompt(p: Draw) -> Derivation:
-    return Derivation(
-        value=_prompt_rate(p),
-        formula="2 matmuls × 2 × prompts × query heads × head dim × tokens² / 2 / time",
-        substitution=f"2 × 2 × {p.batch} × {p.num_heads} × {p.head_dim} × {p.tokens}² / 2 / {p.seconds!r}",
-        source=f"{SOURCE_HALF}; {p.row}",
-    )
-
-
 def _count_prompt(p: Draw) -> float:
     """Every pair of a query and a key that it may see; of a token with itself half."""
     operations = 0.0
@@ -100,34 +91,23 @@ PROMPT = Drill(
         f" {p.head_dim} wide. One call took {took(p.seconds)} ({REPLAYED}). Count the two matmuls, and of each"
         " the half that the causal mask leaves (tokens² / 2), as FlashAttention's tables do. What rate was that?"
     ),
-    derive=_derive_prompt,
+    derive=lambda p: Derivation(
+        value=_prompt_rate(p),
+        formula="2 matmuls × 2 × prompts × query heads × head dim × tokens² / 2 / time",
+        substitution=f"2 × 2 × {p.batch} × {p.num_heads} × {p.head_dim} × {p.tokens}² / 2 / {p.seconds!r}",
+        source=f"{SOURCE_HALF}; {p.row}",
+    ),
     count=_count_prompt,
     slips=(
-        Slip(
-            key="full-square",
-            wrong=lambda p: _prompt_rate(p, "full"),
-            story="You counted the whole square. The mask hides half of it, and this kernel skips that half.",
-        ),
-        Slip(
-            key="kv-heads",
-            wrong=lambda p: _prompt_rate(p) * p.num_kv_heads / p.num_heads,
-            story="You counted KV heads. They are shared, but each query head has matmuls of its own.",
-        ),
-        Slip(
-            key="one-product",
-            wrong=lambda p: _prompt_rate(p) / 2,
-            story="Half of it: either one of the two matmuls is missing, or a multiply-add was counted once.",
-        ),
-        Slip(
-            key="one-prompt",
-            wrong=lambda p: _prompt_rate(p) / p.batch,
-            story="You counted one prompt. The call had more.",
-        ),
-        Slip(
-            key="backward-too",
-            wrong=lambda p: _prompt_rate(p) * 3.5,
-            story="You counted a backward pass as well. This is an inference engine's call.",
-        ),
+        Slip("full-square", lambda p: _prompt_rate(p, "full"))
+        | "You counted the whole square. The mask hides half of it, and this kernel skips that half.",
+        Slip("kv-heads", lambda p: _prompt_rate(p) * p.num_kv_heads / p.num_heads)
+        | "You counted KV heads. They are shared, but each query head has matmuls of its own.",
+        Slip("one-product", lambda p: _prompt_rate(p) / 2)
+        | "Half of it: either one of the two matmuls is missing, or a multiply-add was counted once.",
+        Slip("one-prompt", lambda p: _prompt_rate(p) / p.batch) | "You counted one prompt. The call had more.",
+        Slip("backward-too", lambda p: _prompt_rate(p) * 3.5)
+        | "You counted a backward pass as well. This is an inference engine's call.",
     ),
 )
 
@@ -225,34 +205,22 @@ TOKEN = Drill(
     count=_count_token,
     wanted=lambda p: _token_share(p) < 1,
     slips=(
+        Slip("query-heads", lambda p: _token_share(p, num_kv_heads=p.num_heads))
+        | "You gave every query head a cache of its own. A group of them reads one KV head.",
+        Slip("other-width", lambda p: _token_share(p, cache=_other(p.cache)))
+        | "You gave the cache the width of another format. How many bytes has an element of this one?",
         Slip(
-            key="query-heads",
-            wrong=lambda p: _token_share(p, num_kv_heads=p.num_heads),
-            story="You gave every query head a cache of its own. A group of them reads one KV head.",
-        ),
-        Slip(
-            key="other-width",
-            wrong=lambda p: _token_share(p, cache=_other(p.cache)),
-            story="You gave the cache the width of another format. How many bytes has an element of this one?",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: (
+            "keys-or-values",
+            lambda p: (
                 (_token_share(p) * p.seconds * p.memory - 2 * 2 * p.batch * p.num_heads * p.head_dim)
                 / (2 * p.memory * p.seconds)
             ),
-            story="You read keys or values. A token needs both.",
-        ),
-        Slip(
-            key="one-request",
-            wrong=lambda p: _token_share(p) / p.batch,
-            story="You read the cache of one request. No request shares another's.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _token_share(p),
-            story="That is how many times longer it took than its roof. Turn it over.",
-        ),
+        )
+        | "You read keys or values. A token needs both.",
+        Slip("one-request", lambda p: _token_share(p) / p.batch)
+        | "You read the cache of one request. No request shares another's.",
+        Slip("upside-down", lambda p: 1 / _token_share(p))
+        | "That is how many times longer it took than its roof. Turn it over.",
     ),
 )
 

@@ -60,15 +60,6 @@ def _four_bits_s(p: Draw) -> float:
     return line.seconds(narrow / 2)
 
 
-def _derive_caches(p: Draw) -> Derivation:
-    return Derivation(
-        value=_four_bits_s(p),
-        formula="time at 8 bits − (time at 16 bits − time at 8 bits) / 2: half of the bytes that 8 bits saved",
-        substitution=f"{p.thin_s!r} − ({p.wide_s!r} − {p.thin_s!r}) / 2",
-        source=f"{SOURCE_HOCKNEY}; {p.row}",
-    )
-
-
 def _count_caches(p: Draw) -> float:
     """A clock that starts, and then goes on for each half byte that is read."""
     clock = float(p.start)
@@ -92,29 +83,21 @@ CACHES = Drill(
         f" ({REPLAYED}). Say that a call takes a fixed time and then reads the cache at a steady rate, the same for"
         " every format. How long would it take with 4 bits an element, scales neglected?"
     ),
-    derive=_derive_caches,
+    derive=lambda p: Derivation(
+        value=_four_bits_s(p),
+        formula="time at 8 bits − (time at 16 bits − time at 8 bits) / 2: half of the bytes that 8 bits saved",
+        substitution=f"{p.thin_s!r} − ({p.wide_s!r} − {p.thin_s!r}) / 2",
+        source=f"{SOURCE_HOCKNEY}; {p.row}",
+    ),
     count=_count_caches,
     slips=(
-        Slip(
-            key="half-again",
-            wrong=lambda p: p.thin_s / 2,
-            story="You halved the whole time. Its fixed part stays.",
-        ),
-        Slip(
-            key="same-ratio",
-            wrong=lambda p: p.thin_s * p.thin_s / p.wide_s,
-            story="You took the same factor once more. The fixed part weighs more in a shorter call.",
-        ),
-        Slip(
-            key="same-step",
-            wrong=lambda p: 2 * p.thin_s - p.wide_s,
-            story="You took the same saving once more. From 8 to 4 bits fewer bytes are saved than from 16 to 8.",
-        ),
-        Slip(
-            key="quarter",
-            wrong=lambda p: p.wide_s / 4,
-            story="You divided the time by as much as the bytes. Does all of the time belong to bytes?",
-        ),
+        Slip("half-again", lambda p: p.thin_s / 2) | "You halved the whole time. Its fixed part stays.",
+        Slip("same-ratio", lambda p: p.thin_s * p.thin_s / p.wide_s)
+        | "You took the same factor once more. The fixed part weighs more in a shorter call.",
+        Slip("same-step", lambda p: 2 * p.thin_s - p.wide_s)
+        | "You took the same saving once more. From 8 to 4 bits fewer bytes are saved than from 16 to 8.",
+        Slip("quarter", lambda p: p.wide_s / 4)
+        | "You divided the time by as much as the bytes. Does all of the time belong to bytes?",
     ),
 )
 

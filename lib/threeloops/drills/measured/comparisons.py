@@ -123,31 +123,13 @@ WORST = Drill(
     derive=_derive_four,
     count=_count_four,
     slips=(
-        Slip(
-            key="peak-alone",
-            wrong=lambda p: min(time.compute_s / took_s for time, took_s in _fours(p)),
-            story="You held all four against the peak. A matmul of few rows has another roof.",
-        ),
-        Slip(
-            key="bandwidth-alone",
-            wrong=lambda p: min(time.memory_s / took_s for time, took_s in _fours(p)),
-            story="You held all four against the bandwidth. A matmul of many rows has another roof.",
-        ),
-        Slip(
-            key="best",
-            wrong=lambda p: max(_shares(p)),
-            story="That one comes nearest to its roof.",
-        ),
-        Slip(
-            key="most-seconds",
-            wrong=_longest_miss,
-            story="That one loses most microseconds. The question is about the factor.",
-        ),
-        Slip(
-            key="mean",
-            wrong=lambda p: fmean(_shares(p)),
-            story="That is the mean of the four. One of them is asked for.",
-        ),
+        Slip("peak-alone", lambda p: min(time.compute_s / took_s for time, took_s in _fours(p)))
+        | "You held all four against the peak. A matmul of few rows has another roof.",
+        Slip("bandwidth-alone", lambda p: min(time.memory_s / took_s for time, took_s in _fours(p)))
+        | "You held all four against the bandwidth. A matmul of many rows has another roof.",
+        Slip("best", lambda p: max(_shares(p))) | "That one comes nearest to its roof.",
+        Slip("most-seconds", _longest_miss) | "That one loses most microseconds. The question is about the factor.",
+        Slip("mean", lambda p: fmean(_shares(p))) | "That is the mean of the four. One of them is asked for.",
     ),
 )
 
@@ -200,22 +182,6 @@ def _draw_pair(rng: random.Random) -> Draw:
     )
 
 
-def _small_pair(rng: random.Random) -> Draw:
-    return drawn(
-        m=rng.randrange(5, 9),
-        n=rng.randrange(5, 9),
-        k=rng.randrange(5, 9),
-        wide="bf16",
-        thin="fp8",
-        wide_s=rng.randrange(51, 99) / 10,
-        thin_s=rng.randrange(21, 49) / 10,
-        wide_peak=rng.randrange(200, 400),
-        thin_peak=rng.randrange(500, 900),
-        memory=rng.randrange(60, 150),
-        row="drawn in 2026",
-    )
-
-
 def _formats_roofs(p: Draw) -> tuple[float, float]:
     sizes = {"m": p.m, "n": p.n, "k": p.k}
     wide, thin = (
@@ -264,7 +230,19 @@ GAIN = Drill(
     unit="",
     target_s=180,
     draw=_draw_pair,
-    small=_small_pair,
+    small=lambda rng: drawn(
+        m=rng.randrange(5, 9),
+        n=rng.randrange(5, 9),
+        k=rng.randrange(5, 9),
+        wide="bf16",
+        thin="fp8",
+        wide_s=rng.randrange(51, 99) / 10,
+        thin_s=rng.randrange(21, 49) / 10,
+        wide_peak=rng.randrange(200, 400),
+        thin_peak=rng.randrange(500, 900),
+        memory=rng.randrange(60, 150),
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{p.engine} multiplied {shape(p)} on an {p.device}: in {p.wide.upper()} in {took(p.wide_s)}, in"
         f" {p.thin.upper()} in {took(p.thin_s)}, with what the layer does to its input ({REPLAYED}). Dense peaks:"
@@ -276,26 +254,12 @@ GAIN = Drill(
     derive=_derive_pair,
     count=_count_pair,
     slips=(
-        Slip(
-            key="peaks-promise",
-            wrong=lambda p: p.wide_s / p.thin_s / (p.thin_peak / p.wide_peak),
-            story="You let the peaks promise. Does arithmetic bind in both formats, and is every byte narrower?",
-        ),
-        Slip(
-            key="gain",
-            wrong=lambda p: p.wide_s / p.thin_s,
-            story="That is the measured speed-up. How much was promised?",
-        ),
-        Slip(
-            key="promise",
-            wrong=lambda p: _formats_roofs(p)[0] / _formats_roofs(p)[1],
-            story="That is the promise of the two roofs. How much of it came?",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _kept(p),
-            story="That is the promise over what came. Turn it over.",
-        ),
+        Slip("peaks-promise", lambda p: p.wide_s / p.thin_s / (p.thin_peak / p.wide_peak))
+        | "You let the peaks promise. Does arithmetic bind in both formats, and is every byte narrower?",
+        Slip("gain", lambda p: p.wide_s / p.thin_s) | "That is the measured speed-up. How much was promised?",
+        Slip("promise", lambda p: _formats_roofs(p)[0] / _formats_roofs(p)[1])
+        | "That is the promise of the two roofs. How much of it came?",
+        Slip("upside-down", lambda p: 1 / _kept(p)) | "That is the promise over what came. Turn it over.",
     ),
 )
 

@@ -26,10 +26,6 @@ def _draw_errors(rng: random.Random) -> Draw:
     )
 
 
-def _small_errors(rng: random.Random) -> Draw:
-    return drawn(pairs=tuple((rng.randrange(20, 90), rng.randrange(20, 90)) for _ in range(SEEN)), row="drawn in 2026")
-
-
 def _signed(p: Draw) -> list[float]:
     return [expected_s / took_s - 1 for expected_s, took_s in p.pairs]
 
@@ -64,7 +60,9 @@ ERRORS = Drill(
     unit="",
     target_s=150,
     draw=_draw_errors,
-    small=_small_errors,
+    small=lambda rng: drawn(
+        pairs=tuple((rng.randrange(20, 90), rng.randrange(20, 90)) for _ in range(SEEN)), row="drawn in 2026"
+    ),
     prompt=lambda p: (
         f"A table of kernel times predicts five calls of decode attention on an {p.device} ({p.engine}) that it was"
         " not"
@@ -77,26 +75,13 @@ ERRORS = Drill(
     count=_count_errors,
     wanted=lambda p: errors_of(_signed(p)).median > 0.02,
     slips=(
-        Slip(
-            key="mean",
-            wrong=lambda p: fmean(map(abs, _signed(p))),
-            story="That is the mean. One call that is far off moves it, and leaves the median where it is.",
-        ),
-        Slip(
-            key="sign-kept",
-            wrong=lambda p: abs(sorted(_signed(p))[SEEN // 2]),
-            story="You kept the signs. Errors to both sides then hide each other.",
-        ),
-        Slip(
-            key="largest",
-            wrong=lambda p: max(map(abs, _signed(p))),
-            story="That is the largest of the five.",
-        ),
-        Slip(
-            key="listed-third",
-            wrong=lambda p: abs(_signed(p)[SEEN // 2]),
-            story="You took the one that stands in the middle of the list. Put the errors in order first.",
-        ),
+        Slip("mean", lambda p: fmean(map(abs, _signed(p))))
+        | "That is the mean. One call that is far off moves it, and leaves the median where it is.",
+        Slip("sign-kept", lambda p: abs(sorted(_signed(p))[SEEN // 2]))
+        | "You kept the signs. Errors to both sides then hide each other.",
+        Slip("largest", lambda p: max(map(abs, _signed(p)))) | "That is the largest of the five.",
+        Slip("listed-third", lambda p: abs(_signed(p)[SEEN // 2]))
+        | "You took the one that stands in the middle of the list. Put the errors in order first.",
     ),
 )
 

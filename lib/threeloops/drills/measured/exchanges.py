@@ -76,21 +76,8 @@ def _small_sizes(rng: random.Random) -> Draw:
     )
 
 
-def _draw_slope(rng: random.Random) -> Draw:
-    return _draw_sizes(rng, least=4 * MiB, most=GiB)
-
-
 def _slope(p: Draw) -> float:
     return collectives.bus_factor(op="all_reduce", ranks=p.ranks) * _line(p).steady_bytes_per_s
-
-
-def _derive_slope(p: Draw) -> Derivation:
-    return Derivation(
-        value=_slope(p),
-        formula="2 (n − 1)/n × (S₂ − S₁) / (t₂ − t₁)",
-        substitution=f"2 × ({p.ranks} − 1) / {p.ranks} × ({p.many} − {p.few}) / ({p.many_s!r} − {p.few_s!r})",
-        source=f"{SOURCE_HOCKNEY}; {SOURCE_NCCL_TESTS}; {p.row}",
-    )
 
 
 def _count_slope(p: Draw) -> float:
@@ -106,55 +93,44 @@ SLOPE = Drill(
     title="The rate without the start-up",
     unit="B/s",
     target_s=120,
-    draw=_draw_slope,
+    draw=lambda rng: _draw_sizes(rng, least=4 * MiB, most=GiB),
     small=_small_sizes,
     prompt=lambda p: (
         f"{_two_sizes(p)} Lay a straight line through both points: a start-up, and then bytes at a steady rate. What"
         " is"
         " that rate as a bus bandwidth (busbw), so that it can be held against one link?"
     ),
-    derive=_derive_slope,
+    derive=lambda p: Derivation(
+        value=_slope(p),
+        formula="2 (n − 1)/n × (S₂ − S₁) / (t₂ − t₁)",
+        substitution=f"2 × ({p.ranks} − 1) / {p.ranks} × ({p.many} − {p.few}) / ({p.many_s!r} − {p.few_s!r})",
+        source=f"{SOURCE_HOCKNEY}; {SOURCE_NCCL_TESTS}; {p.row}",
+    ),
     count=_count_slope,
     wanted=lambda p: p.many_s > 1.2 * p.few_s,
     prerequisites=("busbw",),
     slips=(
         Slip(
-            key="larger-alone",
-            wrong=lambda p: collectives.busbw_bytes_per_s(
+            "larger-alone",
+            lambda p: collectives.busbw_bytes_per_s(
                 op="all_reduce", ranks=p.ranks, size_bytes=p.many, seconds=p.many_s
             ),
-            story="You took the larger size alone. Its time holds the start-up as well.",
-        ),
+        )
+        | "You took the larger size alone. Its time holds the start-up as well.",
         Slip(
-            key="smaller-alone",
-            wrong=lambda p: collectives.busbw_bytes_per_s(
-                op="all_reduce", ranks=p.ranks, size_bytes=p.few, seconds=p.few_s
-            ),
-            story="You took the smaller size alone. Its time holds the start-up as well.",
-        ),
-        Slip(
-            key="algbw",
-            wrong=lambda p: _line(p).steady_bytes_per_s,
-            story="That is size over time, algbw. The links of an all-reduce carry more than the size.",
-        ),
-        Slip(
-            key="one-phase",
-            wrong=lambda p: _slope(p) / 2,
-            story="That factor belongs to an all-gather or a reduce-scatter. An all-reduce is both, in turn.",
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: p.ranks * _slope(p),
-            story="You added up all GPUs. A bus bandwidth is about one link.",
-        ),
+            "smaller-alone",
+            lambda p: collectives.busbw_bytes_per_s(op="all_reduce", ranks=p.ranks, size_bytes=p.few, seconds=p.few_s),
+        )
+        | "You took the smaller size alone. Its time holds the start-up as well.",
+        Slip("algbw", lambda p: _line(p).steady_bytes_per_s)
+        | "That is size over time, algbw. The links of an all-reduce carry more than the size.",
+        Slip("one-phase", lambda p: _slope(p) / 2)
+        | "That factor belongs to an all-gather or a reduce-scatter. An all-reduce is both, in turn.",
+        Slip("all-ranks", lambda p: p.ranks * _slope(p)) | "You added up all GPUs. A bus bandwidth is about one link.",
     ),
 )
 
 # --- the size that is worth sending ----------------------------------------------------------------
-
-
-def _draw_half(rng: random.Random) -> Draw:
-    return _draw_sizes(rng, least=16 * KiB, most=64 * MiB)
 
 
 def _derive_half(p: Draw) -> Derivation:
@@ -182,7 +158,7 @@ HALF = Drill(
     unit="B",
     capacity=True,
     target_s=150,
-    draw=_draw_half,
+    draw=lambda rng: _draw_sizes(rng, least=16 * KiB, most=64 * MiB),
     small=_small_sizes,
     prompt=lambda p: (
         f"{_two_sizes(p)} Lay a straight line through both points: a start-up, and then bytes at a steady rate. At"
@@ -194,31 +170,16 @@ HALF = Drill(
     wanted=lambda p: 0.1 * p.few_s < _line(p).startup_s < 0.9 * p.few_s if p.few_s < p.many_s else False,
     prerequisites=("measured-rate-without-start",),
     slips=(
-        Slip(
-            key="all-start",
-            wrong=lambda p: p.few_s * _line(p).steady_bytes_per_s,
-            story="You took the whole time of the smaller size for start-up. Its bytes take time as well.",
-        ),
-        Slip(
-            key="larger-rate",
-            wrong=lambda p: _line(p).startup_s * p.many / p.many_s,
-            story="You took the rate from the larger time alone, as if that held no start-up.",
-        ),
-        Slip(
-            key="both-larger",
-            wrong=lambda p: p.few_s * p.many / p.many_s,
-            story="You took the smaller time for start-up and the larger one for rate. Each holds both.",
-        ),
-        Slip(
-            key="on-the-bus",
-            wrong=lambda p: _line(p).half_rate_bytes * collectives.bus_factor(op="all_reduce", ranks=p.ranks),
-            story="Those are the bytes that each GPU sends. The size of the tensor is asked for.",
-        ),
-        Slip(
-            key="twice",
-            wrong=lambda p: 2 * _line(p).half_rate_bytes,
-            story="At that size the bytes take longer than the start-up, and more than half of the rate is reached.",
-        ),
+        Slip("all-start", lambda p: p.few_s * _line(p).steady_bytes_per_s)
+        | "You took the whole time of the smaller size for start-up. Its bytes take time as well.",
+        Slip("larger-rate", lambda p: _line(p).startup_s * p.many / p.many_s)
+        | "You took the rate from the larger time alone, as if that held no start-up.",
+        Slip("both-larger", lambda p: p.few_s * p.many / p.many_s)
+        | "You took the smaller time for start-up and the larger one for rate. Each holds both.",
+        Slip("on-the-bus", lambda p: _line(p).half_rate_bytes * collectives.bus_factor(op="all_reduce", ranks=p.ranks))
+        | "Those are the bytes that each GPU sends. The size of the tensor is asked for.",
+        Slip("twice", lambda p: 2 * _line(p).half_rate_bytes)
+        | "At that size the bytes take longer than the start-up, and more than half of the rate is reached.",
     ),
 )
 

@@ -37,30 +37,10 @@ def _draw_executed(rng: random.Random) -> Draw:
     )
 
 
-def _small_executed(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(10, 40),
-        sequence=rng.randrange(3, 9),
-        batch=rng.randrange(3, 9),
-        gpus=rng.randrange(2, 7),
-        step_s=rng.randrange(11, 99) / 10,
-        row="drawn in 2026",
-    )
-
-
 def _executed(p: Draw, passes: float = 4) -> float:
     """Of so many forward passes: one, two for the gradients, one more where it is run again."""
     once = six_n_d(num_parameters=p.parameters, tokens=p.batch * p.sequence) / 3
     return float(passes * once / (p.step_s * p.gpus))
-
-
-def _derive_executed(p: Draw) -> Derivation:
-    return Derivation(
-        value=_executed(p),
-        formula="(6 + 2) × weights × sequences × tokens of one / (step × GPUs)",
-        substitution=f"(6 + 2) × {p.parameters!r} × {p.batch} × {p.sequence} / ({p.step_s!r} × {p.gpus})",
-        source=f"Korthikanti et al., 2022, arXiv:2205.05198, section 5 (hardware FLOPs); {p.row}",
-    )
 
 
 def _count_executed(p: Draw) -> float:
@@ -78,41 +58,36 @@ EXECUTED = Drill(
     unit="FLOP/s",
     target_s=110,
     draw=_draw_executed,
-    small=_small_executed,
+    small=lambda rng: drawn(
+        parameters=rng.randrange(10, 40),
+        sequence=rng.randrange(3, 9),
+        batch=rng.randrange(3, 9),
+        gpus=rng.randrange(2, 7),
+        step_s=rng.randrange(11, 99) / 10,
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{p.publisher} ran {p.model}, {billions(p.parameters)} weights in its matrices, on {p.gpus} GPUs ({p.gpu}). A"
         f" step over {p.batch:,} sequences of {p.sequence:,} tokens took {p.step_s:.4g} s. Every layer's forward pass"
         " is run again in the backward pass to save memory. Neglect attention's own matmuls. How many FLOP/s did"
         " each GPU execute (hardware FLOPs), what was run twice included?"
     ),
-    derive=_derive_executed,
+    derive=lambda p: Derivation(
+        value=_executed(p),
+        formula="(6 + 2) × weights × sequences × tokens of one / (step × GPUs)",
+        substitution=f"(6 + 2) × {p.parameters!r} × {p.batch} × {p.sequence} / ({p.step_s!r} × {p.gpus})",
+        source=f"Korthikanti et al., 2022, arXiv:2205.05198, section 5 (hardware FLOPs); {p.row}",
+    ),
     count=_count_executed,
     slips=(
-        Slip(
-            key="model-flops",
-            wrong=lambda p: _executed(p, 3),
-            story="Those are model FLOPs, which MFU counts. The GPUs ran the forward pass once more.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _executed(p, 1),
-            story="You counted one forward pass. A training step has more.",
-        ),
-        Slip(
-            key="both-again",
-            wrong=lambda p: _executed(p, 6),
-            story="You ran the backward pass twice as well. Only the forward pass is repeated.",
-        ),
-        Slip(
-            key="whole-cluster",
-            wrong=lambda p: _executed(p) * p.gpus,
-            story="That is what all GPUs execute together.",
-        ),
-        Slip(
-            key="sequences-for-tokens",
-            wrong=lambda p: _executed(p) / p.sequence,
-            story="You counted sequences. The work goes by tokens.",
-        ),
+        Slip("model-flops", lambda p: _executed(p, 3))
+        | "Those are model FLOPs, which MFU counts. The GPUs ran the forward pass once more.",
+        Slip("forward-only", lambda p: _executed(p, 1)) | "You counted one forward pass. A training step has more.",
+        Slip("both-again", lambda p: _executed(p, 6))
+        | "You ran the backward pass twice as well. Only the forward pass is repeated.",
+        Slip("whole-cluster", lambda p: _executed(p) * p.gpus) | "That is what all GPUs execute together.",
+        Slip("sequences-for-tokens", lambda p: _executed(p) / p.sequence)
+        | "You counted sequences. The work goes by tokens.",
     ),
     function=AsFunction(
         takes=("parameters", "batch", "sequence", "gpus", "step_s"), limit={"gpus": 1}, limit_case="a single GPU"

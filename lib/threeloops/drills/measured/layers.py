@@ -49,21 +49,6 @@ def _draw_experts(rng: random.Random) -> Draw:
     )
 
 
-def _small_experts(rng: random.Random) -> Draw:
-    return drawn(
-        tokens=rng.choice((2, 3)),
-        num_experts=rng.choice((5, 6)),
-        top_k=2,
-        hidden=rng.randrange(3, 7),
-        intermediate=rng.randrange(3, 7),
-        ep=1,
-        format=rng.choice(("bf16", "fp8")),
-        seconds=rng.randrange(11, 39) / 10,
-        memory=rng.randrange(300, 500),
-        row="drawn in 2026",
-    )
-
-
 def _experts_share(p: Draw, *, touched: float = 0.0, matrices: int = 3, format: str = "") -> float:
     """As much of the bandwidth as reading these experts, and the tokens in and out, makes."""
     found = touched or experts_touched(num_experts=p.num_experts, top_k=p.top_k, tokens=p.tokens, routing="uniform")
@@ -114,7 +99,18 @@ EXPERTS = Drill(
     unit="",
     target_s=150,
     draw=_draw_experts,
-    small=_small_experts,
+    small=lambda rng: drawn(
+        tokens=rng.choice((2, 3)),
+        num_experts=rng.choice((5, 6)),
+        top_k=2,
+        hidden=rng.randrange(3, 7),
+        intermediate=rng.randrange(3, 7),
+        ep=1,
+        format=rng.choice(("bf16", "fp8")),
+        seconds=rng.randrange(11, 39) / 10,
+        memory=rng.randrange(300, 500),
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"On an {p.device} with {fmt_si(p.memory, 'B/s')}, {p.engine} ran one layer of {p.num_experts} experts in"
         f" {p.format.upper()} for {p.tokens} tokens, {p.hidden:,} wide, each of which goes to {p.top_k} of them:"
@@ -126,31 +122,16 @@ EXPERTS = Drill(
     count=_count_experts,
     wanted=lambda p: _experts_share(p) < 1,
     slips=(
-        Slip(
-            key="all-experts",
-            wrong=lambda p: _experts_share(p, touched=p.num_experts),
-            story="You read every expert. So few tokens leave some of them alone.",
-        ),
-        Slip(
-            key="nobody-shares",
-            wrong=lambda p: _experts_share(p, touched=p.tokens * p.top_k),
-            story="You read an expert anew for each token that chose it. Two tokens can choose the same one.",
-        ),
-        Slip(
-            key="one-token",
-            wrong=lambda p: _experts_share(p, touched=p.top_k),
-            story="You read the experts of one token. The others choose for themselves.",
-        ),
-        Slip(
-            key="one-matrix",
-            wrong=lambda p: _experts_share(p, matrices=1),
-            story="You read one matrix of an expert. Gate, up and down are three.",
-        ),
-        Slip(
-            key="other-width",
-            wrong=lambda p: _experts_share(p, format="fp8" if p.format == "bf16" else "bf16"),
-            story="You gave a weight the width of another format. How many bytes has one here?",
-        ),
+        Slip("all-experts", lambda p: _experts_share(p, touched=p.num_experts))
+        | "You read every expert. So few tokens leave some of them alone.",
+        Slip("nobody-shares", lambda p: _experts_share(p, touched=p.tokens * p.top_k))
+        | "You read an expert anew for each token that chose it. Two tokens can choose the same one.",
+        Slip("one-token", lambda p: _experts_share(p, touched=p.top_k))
+        | "You read the experts of one token. The others choose for themselves.",
+        Slip("one-matrix", lambda p: _experts_share(p, matrices=1))
+        | "You read one matrix of an expert. Gate, up and down are three.",
+        Slip("other-width", lambda p: _experts_share(p, format="fp8" if p.format == "bf16" else "bf16"))
+        | "You gave a weight the width of another format. How many bytes has one here?",
     ),
 )
 
@@ -179,18 +160,6 @@ def _draw_token(rng: random.Random) -> Draw:
         device=kernel_times.kernel_times(one.part).device,
         engine=f"{one.engine} {one.version}",
         row=row_of(one),
-    )
-
-
-def _small_token(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(200, 400),
-        layers=rng.randrange(3, 9),
-        tp=rng.choice((3, 5, 6)),
-        width=rng.choice((1, 2)),
-        memory=rng.randrange(5, 15),
-        seconds=rng.randrange(11, 39) / 10,
-        row="drawn in 2026",
     )
 
 
@@ -237,7 +206,15 @@ TOKEN = Drill(
     unit="",
     target_s=120,
     draw=_draw_token,
-    small=_small_token,
+    small=lambda rng: drawn(
+        parameters=rng.randrange(200, 400),
+        layers=rng.randrange(3, 9),
+        tp=rng.choice((3, 5, 6)),
+        width=rng.choice((1, 2)),
+        memory=rng.randrange(5, 15),
+        seconds=rng.randrange(11, 39) / 10,
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{p.model}, {billions(p.parameters)} parameters in {8 * p.width} bits and {p.layers} layers, decodes one"
         f" token for {'one request' if p.batch == 1 else f'each of {p.batch} requests'} with tensor parallelism over"
@@ -250,31 +227,18 @@ TOKEN = Drill(
     count=_count_token,
     wanted=lambda p: p.fits and p.seconds > 0,
     slips=(
+        Slip("one-per-layer", lambda p: _exchanged(p, per_layer=1))
+        | "You added up once per layer. Attention and feed-forward each need a sum.",
+        Slip("backward-too", lambda p: _exchanged(p, per_layer=4))
+        | "You counted those of a backward pass as well. Decoding has none.",
         Slip(
-            key="one-per-layer",
-            wrong=lambda p: _exchanged(p, per_layer=1),
-            story="You added up once per layer. Attention and feed-forward each need a sum.",
-        ),
-        Slip(
-            key="backward-too",
-            wrong=lambda p: _exchanged(p, per_layer=4),
-            story="You counted those of a backward pass as well. Decoding has none.",
-        ),
-        Slip(
-            key="whole-weights",
-            wrong=lambda p: 2 * p.layers * p.seconds / (p.parameters * p.width / p.memory + 2 * p.layers * p.seconds),
-            story="You let one GPU read all weights. Each holds a share of every matrix.",
-        ),
-        Slip(
-            key="over-reading",
-            wrong=lambda p: _exchanged(p) / (1 - _exchanged(p)),
-            story="That is the all-reduces over the reading. The step holds both.",
-        ),
-        Slip(
-            key="reading",
-            wrong=lambda p: 1 - _exchanged(p),
-            story="That is the share of the reading.",
-        ),
+            "whole-weights",
+            lambda p: 2 * p.layers * p.seconds / (p.parameters * p.width / p.memory + 2 * p.layers * p.seconds),
+        )
+        | "You let one GPU read all weights. Each holds a share of every matrix.",
+        Slip("over-reading", lambda p: _exchanged(p) / (1 - _exchanged(p)))
+        | "That is the all-reduces over the reading. The step holds both.",
+        Slip("reading", lambda p: 1 - _exchanged(p)) | "That is the share of the reading.",
     ),
 )
 

@@ -119,26 +119,16 @@ BUBBLE = Drill(
     derive=_derive_bubble,
     count=_count_bubble,
     slips=(
+        Slip("over-work", lambda p: p.step_s * (p.pp - 1) * p.dp * p.micro_batch / (p.chunks * p.batch))
+        | "You held (p − 1)/(v m) against the step. It is the bubble over the work, and the step holds both.",
+        Slip("copies-forgotten", lambda p: _bubble_s(p, p.batch // p.micro_batch))
+        | "You gave one pipeline all micro-batches. The data-parallel copies share them.",
         Slip(
-            key="over-work",
-            wrong=lambda p: p.step_s * (p.pp - 1) * p.dp * p.micro_batch / (p.chunks * p.batch),
-            story="You held (p − 1)/(v m) against the step. It is the bubble over the work, and the step holds both.",
-        ),
-        Slip(
-            key="copies-forgotten",
-            wrong=lambda p: _bubble_s(p, p.batch // p.micro_batch),
-            story="You gave one pipeline all micro-batches. The data-parallel copies share them.",
-        ),
-        Slip(
-            key="each-pass",
-            wrong=lambda p: p.step_s * 2 * (p.pp - 1) / (p.chunks * p.batch / (p.dp * p.micro_batch) + 2 * (p.pp - 1)),
-            story="You counted the bubble once for each pass. A micro-batch in this formula is both passes together.",
-        ),
-        Slip(
-            key="working",
-            wrong=lambda p: p.step_s - _bubble_s(p),
-            story="Those are the seconds in which it works.",
-        ),
+            "each-pass",
+            lambda p: p.step_s * 2 * (p.pp - 1) / (p.chunks * p.batch / (p.dp * p.micro_batch) + 2 * (p.pp - 1)),
+        )
+        | "You counted the bubble once for each pass. A micro-batch in this formula is both passes together.",
+        Slip("working", lambda p: p.step_s - _bubble_s(p)) | "Those are the seconds in which it works.",
     ),
     function=AsFunction(
         takes=("pp", "chunks", "dp", "batch", "micro_batch", "step_s"),
@@ -191,17 +181,6 @@ def _draw_changed(rng: random.Random) -> Draw:
 def _degrees(row: "PublishedStep") -> tuple[int, ...]:
     one = row.layout
     return one.tp, one.pp, one.dp, one.micro_batch, one.chunks
-
-
-def _small_changed(rng: random.Random) -> Draw:
-    return drawn(
-        batch=24,
-        before=(1, 2, 2, 2, 1),
-        after=(1, rng.choice((4, 6)), 2, rng.choice((2, 3)), 1),
-        step_s=rng.randrange(20, 60),
-        printed_s=1.0,
-        row="drawn in 2026",
-    )
 
 
 def _over_work(p: Draw, layout: tuple[int, ...]) -> float:
@@ -258,7 +237,14 @@ CHANGED = Drill(
     unit="s",
     target_s=180,
     draw=_draw_changed,
-    small=_small_changed,
+    small=lambda rng: drawn(
+        batch=24,
+        before=(1, 2, 2, 2, 1),
+        after=(1, rng.choice((4, 6)), 2, rng.choice((2, 3)), 1),
+        step_s=rng.randrange(20, 60),
+        printed_s=1.0,
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{p.publisher} ran {p.model}, on {p.gpus} GPUs ({p.gpu}), {p.batch:,} sequences a step, 1F1B (interleaved"
         f" where a GPU has several pieces): {_told(p.before)}. A step took {p.step_s:.4g} s. The same job was run in"
@@ -269,26 +255,14 @@ CHANGED = Drill(
     count=_count_changed,
     prerequisites=("measured-bubble-seconds",),
     slips=(
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.step_s * p.step_s / _changed_s(p),
-            story="You took the factor the wrong way round. Which layout has the larger bubble?",
-        ),
-        Slip(
-            key="as-before",
-            wrong=lambda p: p.step_s,
-            story="You left the step as it was. Count how many stages wait for how many micro-batches in each layout.",
-        ),
-        Slip(
-            key="bubbles-alone",
-            wrong=lambda p: p.step_s * _over_work(p, p.after) / _over_work(p, p.before),
-            story="You scaled the whole step by the bubbles. The work in it stays the same.",
-        ),
-        Slip(
-            key="each-pass",
-            wrong=lambda p: p.step_s * (1 + 2 * _over_work(p, p.after)) / (1 + 2 * _over_work(p, p.before)),
-            story="You counted the bubble once for each pass. A micro-batch in this formula is both passes together.",
-        ),
+        Slip("upside-down", lambda p: p.step_s * p.step_s / _changed_s(p))
+        | "You took the factor the wrong way round. Which layout has the larger bubble?",
+        Slip("as-before", lambda p: p.step_s)
+        | "You left the step as it was. Count how many stages wait for how many micro-batches in each layout.",
+        Slip("bubbles-alone", lambda p: p.step_s * _over_work(p, p.after) / _over_work(p, p.before))
+        | "You scaled the whole step by the bubbles. The work in it stays the same.",
+        Slip("each-pass", lambda p: p.step_s * (1 + 2 * _over_work(p, p.after)) / (1 + 2 * _over_work(p, p.before)))
+        | "You counted the bubble once for each pass. A micro-batch in this formula is both passes together.",
     ),
 )
 

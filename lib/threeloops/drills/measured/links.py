@@ -60,15 +60,6 @@ def _busbw(p: Draw, op: str = "") -> float:
     return collectives.busbw_bytes_per_s(op=op or p.op, ranks=p.ranks, size_bytes=p.size, seconds=p.seconds)
 
 
-def _derive_link(p: Draw) -> Derivation:
-    return Derivation(
-        value=_busbw(p) / p.link,
-        formula="(n − 1)/n × S / t / one-way rate of the links",
-        substitution=f"({p.ranks} − 1) / {p.ranks} × {p.size} / {p.seconds!r} / ({giga(2 * p.link)} / 2)",
-        source=f"{SOURCE_NCCL_TESTS}; {p.row}",
-    )
-
-
 def _count_link(p: Draw) -> float:
     """Element by element of the buffer: what belongs to another rank leaves this one, or has come to it."""
     moved = sum(1 for element in range(p.size) if element * p.ranks // p.size != 0)
@@ -89,30 +80,23 @@ LINK = Drill(
         f" {fmt_si(2 * p.link, 'B/s')} per GPU, both directions added up. What share of the rate of a GPU's links, one"
         " way, was its bus bandwidth?"
     ),
-    derive=_derive_link,
+    derive=lambda p: Derivation(
+        value=_busbw(p) / p.link,
+        formula="(n − 1)/n × S / t / one-way rate of the links",
+        substitution=f"({p.ranks} − 1) / {p.ranks} × {p.size} / {p.seconds!r} / ({giga(2 * p.link)} / 2)",
+        source=f"{SOURCE_NCCL_TESTS}; {p.row}",
+    ),
     count=_count_link,
     prerequisites=("busbw",),
     slips=(
-        Slip(
-            key="both-directions",
-            wrong=lambda p: _busbw(p) / (2 * p.link),
-            story="You held it against both directions. A GPU sends over one of them.",
-        ),
-        Slip(
-            key="algbw",
-            wrong=lambda p: p.size / p.seconds / p.link,
-            story="You let everything travel. A GPU's own part stays where it is.",
-        ),
-        Slip(
-            key="all-reduce",
-            wrong=lambda p: _busbw(p, "all_reduce") / p.link,
-            story="That factor belongs to an all-reduce, which goes round twice.",
-        ),
-        Slip(
-            key="size-per-rank",
-            wrong=lambda p: p.ranks * _busbw(p) / p.link,
-            story="You took the size for one GPU's share of it. Read once more whose buffer it is.",
-        ),
+        Slip("both-directions", lambda p: _busbw(p) / (2 * p.link))
+        | "You held it against both directions. A GPU sends over one of them.",
+        Slip("algbw", lambda p: p.size / p.seconds / p.link)
+        | "You let everything travel. A GPU's own part stays where it is.",
+        Slip("all-reduce", lambda p: _busbw(p, "all_reduce") / p.link)
+        | "That factor belongs to an all-reduce, which goes round twice.",
+        Slip("size-per-rank", lambda p: p.ranks * _busbw(p) / p.link)
+        | "You took the size for one GPU's share of it. Read once more whose buffer it is.",
     ),
 )
 
@@ -195,29 +179,23 @@ CARD = Drill(
     prerequisites=("busbw",),
     slips=(
         Slip(
-            key="busbw",
-            wrong=lambda p: collectives.busbw_bytes_per_s(
+            "busbw",
+            lambda p: collectives.busbw_bytes_per_s(
                 op="all_reduce", ranks=p.nodes * p.gpus, size_bytes=p.size, seconds=p.seconds
             ),
-            story="That is the bus bandwidth of one flat ring. Most of its bytes never leave a node here.",
-        ),
+        )
+        | "That is the bus bandwidth of one flat ring. Most of its bytes never leave a node here.",
         Slip(
-            key="whole-tensor",
-            wrong=lambda p: collectives.busbw_bytes_per_s(
+            "whole-tensor",
+            lambda p: collectives.busbw_bytes_per_s(
                 op="all_reduce", ranks=p.nodes, size_bytes=p.size, seconds=p.seconds
             ),
-            story="You sent the whole tensor over one card. Each GPU of a node has a card, and a share of it.",
-        ),
-        Slip(
-            key="one-phase",
-            wrong=lambda p: _derive_card(p).value / 2,
-            story="You let the shares cross once. They are added up, and the sums are handed out.",
-        ),
-        Slip(
-            key="own-share-too",
-            wrong=lambda p: _derive_card(p).value * p.nodes / (p.nodes - 1),
-            story="You divided by the GPUs alone. What a node adds up itself need not leave it.",
-        ),
+        )
+        | "You sent the whole tensor over one card. Each GPU of a node has a card, and a share of it.",
+        Slip("one-phase", lambda p: _derive_card(p).value / 2)
+        | "You let the shares cross once. They are added up, and the sums are handed out.",
+        Slip("own-share-too", lambda p: _derive_card(p).value * p.nodes / (p.nodes - 1))
+        | "You divided by the GPUs alone. What a node adds up itself need not leave it.",
     ),
 )
 

@@ -3,7 +3,7 @@
 import functools
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.drills.engine.searches import wanted
 from threeloops.drills.measured.rows import took
 from threeloops.drills.measured.served import SOURCE_LOOP, numbers_of, row_of_point, server
@@ -52,10 +52,6 @@ def _prompted() -> tuple[tuple[ServedPoint, ServedPoint], ...]:
     return tuple(pair for pair in two_loads() if pair[0].requests <= FEW and 0.1 < share(*pair) < MOST)
 
 
-def _draw_prompts(rng: random.Random) -> Draw:
-    return with_lighter(*rng.choice(_prompted()))
-
-
 def _small_prompts(rng: random.Random) -> Draw:
     requests = rng.randrange(3, 7)
     return drawn(
@@ -79,15 +75,6 @@ def _prompts_share(p: Draw, *, requests: int = 0, prompt_s: float = 0.0) -> floa
     return float(others_s / p.tpot_s)
 
 
-def _derive_prompts(p: Draw) -> Derivation:
-    return Derivation(
-        value=_prompts_share(p),
-        formula="(requests − 1) / answer × time of a prompt / TPOT",
-        substitution=f"({p.requests} − 1) / {p.answer} × {p.light_ttft_s!r} / {p.tpot_s!r}",
-        source=f"Agrawal et al., Sarathi-Serve, OSDI 2024, arXiv:2403.02310, section 3 (generation stalls); {p.row}",
-    )
-
-
 def _count_prompts(p: Draw) -> float:
     """Seats that end one after another, each once in as many steps as an answer has tokens; one seat watches."""
     apart, stalled = p.answer // p.requests, 0
@@ -104,56 +91,34 @@ PROMPTS = Drill(
     title="The prompts of others in a TPOT",
     unit="",
     target_s=130,
-    draw=_draw_prompts,
+    draw=lambda rng: with_lighter(*rng.choice(_prompted())),
     small=_small_prompts,
     prompt=lambda p: (
         f"{server(p)}. TPOT is {took(p.tpot_s)}, TTFT {took(p.ttft_s)}. With only {p.light} requests at a time, TTFT"
         f" was {took(p.light_ttft_s)}; take that for the time that reading one prompt takes. Say that a prompt stops"
         " all other requests' tokens while it is read. What share of the TPOT do the prompts of others make up?"
     ),
-    derive=_derive_prompts,
+    derive=lambda p: Derivation(
+        value=_prompts_share(p),
+        formula="(requests − 1) / answer × time of a prompt / TPOT",
+        substitution=f"({p.requests} − 1) / {p.answer} × {p.light_ttft_s!r} / {p.tpot_s!r}",
+        source=f"Agrawal et al., Sarathi-Serve, OSDI 2024, arXiv:2403.02310, section 3 (generation stalls); {p.row}",
+    ),
     count=_count_prompts,
     slips=(
-        Slip(
-            key="loaded-ttft",
-            wrong=lambda p: _prompts_share(p, prompt_s=p.ttft_s),
-            story="You took the TTFT under load for the time of a prompt. Most of its extra time is waiting.",
-        ),
-        Slip(
-            key="one-prompt",
-            wrong=lambda p: _prompts_share(p, requests=2),
-            story="You let one other prompt come in the time of an answer. Each of the others brings one.",
-        ),
-        Slip(
-            key="per-token",
-            wrong=lambda p: p.light_ttft_s / p.tpot_s,
-            story="You put a whole prompt between two tokens. How many prompts come in the time of a whole answer?",
-        ),
-        Slip(
-            key="by-the-prompt",
-            wrong=lambda p: (p.requests - 1) / p.prompt * p.light_ttft_s / p.tpot_s,
-            story="You spread the prompts over the tokens of a prompt. They come in the time of an answer.",
-        ),
-        Slip(
-            key="rest",
-            wrong=lambda p: 1 - _prompts_share(p),
-            story="That is the share of everything else.",
-        ),
+        Slip("loaded-ttft", lambda p: _prompts_share(p, prompt_s=p.ttft_s))
+        | "You took the TTFT under load for the time of a prompt. Most of its extra time is waiting.",
+        Slip("one-prompt", lambda p: _prompts_share(p, requests=2))
+        | "You let one other prompt come in the time of an answer. Each of the others brings one.",
+        Slip("per-token", lambda p: p.light_ttft_s / p.tpot_s)
+        | "You put a whole prompt between two tokens. How many prompts come in the time of a whole answer?",
+        Slip("by-the-prompt", lambda p: (p.requests - 1) / p.prompt * p.light_ttft_s / p.tpot_s)
+        | "You spread the prompts over the tokens of a prompt. They come in the time of an answer.",
+        Slip("rest", lambda p: 1 - _prompts_share(p)) | "That is the share of everything else.",
     ),
 )
 
 # --- more requests at a time -----------------------------------------------------------------------
-
-
-def _draw_crowd(rng: random.Random) -> Draw:
-    return with_lighter(*wanted(lambda: rng.choice(two_loads()), lambda pair: pair[1].tp > 1))
-
-
-def _small_crowd(rng: random.Random) -> Draw:
-    p = _small_prompts(rng)
-    p.light, p.light_ttft_s, p.light_tpot_s = rng.randrange(1, 3), rng.randrange(2, 9), rng.randrange(1, 5)
-    p.tp = rng.choice((2, 4))
-    return p
 
 
 def _made(p: Draw, requests: int, ttft_s: float, tpot_s: float) -> float:
@@ -197,8 +162,14 @@ CROWD = Drill(
     title="What more requests at a time buy",
     unit="",
     target_s=120,
-    draw=_draw_crowd,
-    small=_small_crowd,
+    draw=lambda rng: with_lighter(*wanted(lambda: rng.choice(two_loads()), lambda pair: pair[1].tp > 1)),
+    small=lambda rng: changed(
+        _small_prompts(rng),
+        light=rng.randrange(1, 3),
+        light_ttft_s=rng.randrange(2, 9),
+        light_tpot_s=rng.randrange(1, 5),
+        tp=rng.choice((2, 4)),
+    ),
     prompt=lambda p: (
         f"{server(p)}: TTFT {took(p.ttft_s)}, TPOT {took(p.tpot_s)}. With {p.light} at a time it had a TTFT of"
         f" {took(p.light_ttft_s)} and a TPOT of {took(p.light_tpot_s)}. How many times the output tokens per second"
@@ -208,26 +179,13 @@ CROWD = Drill(
     count=_count_crowd,
     prerequisites=("measured-output-per-gpu",),
     slips=(
-        Slip(
-            key="requests-alone",
-            wrong=lambda p: p.requests / p.light,
-            story="You compared the requests at a time. Each of them also gets its tokens more slowly.",
-        ),
-        Slip(
-            key="users-rate",
-            wrong=lambda p: p.light_tpot_s / p.tpot_s,
-            story="That is how much of its speed one user keeps. The server's tokens are asked for.",
-        ),
-        Slip(
-            key="slower",
-            wrong=lambda p: p.tpot_s / p.light_tpot_s,
-            story="That is how much longer a user waits between two tokens.",
-        ),
-        Slip(
-            key="per-gpu",
-            wrong=lambda p: _gain(p) / p.tp,
-            story="You divided by the GPUs. Both loads ran on the same ones.",
-        ),
+        Slip("requests-alone", lambda p: p.requests / p.light)
+        | "You compared the requests at a time. Each of them also gets its tokens more slowly.",
+        Slip("users-rate", lambda p: p.light_tpot_s / p.tpot_s)
+        | "That is how much of its speed one user keeps. The server's tokens are asked for.",
+        Slip("slower", lambda p: p.tpot_s / p.light_tpot_s)
+        | "That is how much longer a user waits between two tokens.",
+        Slip("per-gpu", lambda p: _gain(p) / p.tp) | "You divided by the GPUs. Both loads ran on the same ones.",
     ),
 )
 

@@ -66,22 +66,6 @@ def _draw_fp8(rng: random.Random) -> Draw:
     )
 
 
-def _small_fp8(rng: random.Random) -> Draw:
-    return drawn(
-        m=rng.randrange(6, 12),
-        n=rng.randrange(6, 12),
-        k=rng.randrange(6, 12),
-        format="fp8",
-        device="drawn",
-        engine="drawn",
-        seconds=rng.randrange(51, 99) / 10,
-        sparse=2 * rng.randrange(300, 700, 10),
-        sparse_16=rng.randrange(300, 700, 10),
-        memory=2000,
-        row="drawn in 2026",
-    )
-
-
 def _derive_fp8(p: Draw) -> Derivation:
     bound = times(p, peak=p.sparse / 2)
     moved = f"({p.m} × {p.k} + {p.k} × {p.n} + 2 × {p.m} × {p.n}) / {tera(p.memory)}"
@@ -109,7 +93,19 @@ FP8_SHARE = Drill(
     unit="",
     target_s=90,
     draw=_draw_fp8,
-    small=_small_fp8,
+    small=lambda rng: drawn(
+        m=rng.randrange(6, 12),
+        n=rng.randrange(6, 12),
+        k=rng.randrange(6, 12),
+        format="fp8",
+        device="drawn",
+        engine="drawn",
+        seconds=rng.randrange(51, 99) / 10,
+        sparse=2 * rng.randrange(300, 700, 10),
+        sparse_16=rng.randrange(300, 700, 10),
+        memory=2000,
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"On an {p.device}, the FP8 linear layer of {p.engine} multiplied {shape(p)} in {took(p.seconds)}, with what"
         f" the layer does to its input ({REPLAYED}). Operands are FP8 (1 byte), results BF16 (2 bytes), each moved"
@@ -120,31 +116,16 @@ FP8_SHARE = Drill(
     derive=_derive_fp8,
     count=_count_fp8,
     slips=(
-        Slip(
-            key="sparse-peak",
-            wrong=lambda p: times(p, peak=p.sparse).compute_s / p.seconds,
-            story="Half of it: either the peak is still the sparse one, or a multiply-add was counted once.",
-        ),
-        Slip(
-            key="sixteen-bit-peak",
-            wrong=lambda p: times(p, peak=p.sparse_16 / 2).compute_s / p.seconds,
-            story="You held an FP8 matmul against the dense rate of BF16. Which format do the tensor cores multiply?",
-        ),
-        Slip(
-            key="memory-roof",
-            wrong=lambda p: times(p, peak=p.sparse / 2).memory_s / p.seconds,
-            story="You took the bytes for the roof. Compare how long the bytes and the arithmetic take.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.seconds / times(p, peak=p.sparse / 2).compute_s,
-            story="That is how many times longer it took than its roof. Turn it over.",
-        ),
-        Slip(
-            key="share-lost",
-            wrong=lambda p: 1 - times(p, peak=p.sparse / 2).compute_s / p.seconds,
-            story="That is the share that was lost.",
-        ),
+        Slip("sparse-peak", lambda p: times(p, peak=p.sparse).compute_s / p.seconds)
+        | "Half of it: either the peak is still the sparse one, or a multiply-add was counted once.",
+        Slip("sixteen-bit-peak", lambda p: times(p, peak=p.sparse_16 / 2).compute_s / p.seconds)
+        | "You held an FP8 matmul against the dense rate of BF16. Which format do the tensor cores multiply?",
+        Slip("memory-roof", lambda p: times(p, peak=p.sparse / 2).memory_s / p.seconds)
+        | "You took the bytes for the roof. Compare how long the bytes and the arithmetic take.",
+        Slip("upside-down", lambda p: p.seconds / times(p, peak=p.sparse / 2).compute_s)
+        | "That is how many times longer it took than its roof. Turn it over.",
+        Slip("share-lost", lambda p: 1 - times(p, peak=p.sparse / 2).compute_s / p.seconds)
+        | "That is the share that was lost.",
     ),
 )
 
@@ -199,15 +180,6 @@ def _moved(p: Draw) -> float:
     return kernel_work(MATMUL, {"m": p.m, "n": p.n, "k": p.k}, p.format).moved_bytes
 
 
-def _derive_thin(p: Draw) -> Derivation:
-    return Derivation(
-        value=_moved(p) / p.seconds,
-        formula="bytes of input, weights and output, each moved once / measured time",
-        substitution=f"({p.width} × ({p.m} × {p.k} + {p.k} × {p.n}) + 2 × {p.m} × {p.n}) / {p.seconds!r}",
-        source=f"{SOURCE_ROOFLINE}; {p.row}",
-    )
-
-
 def _count_thin(p: Draw) -> float:
     _, moved = walked_product(m=p.m, n=p.n, k=p.k, operand_bytes=p.width)
     return moved / float(p.seconds)
@@ -227,34 +199,23 @@ THIN = Drill(
         " the weights are too large for the L2 to keep them from one replay to the next. The datasheet promises"
         f" {fmt_si(p.memory, 'B/s')}. At what rate did memory deliver?"
     ),
-    derive=_derive_thin,
+    derive=lambda p: Derivation(
+        value=_moved(p) / p.seconds,
+        formula="bytes of input, weights and output, each moved once / measured time",
+        substitution=f"({p.width} × ({p.m} × {p.k} + {p.k} × {p.n}) + 2 × {p.m} × {p.n}) / {p.seconds!r}",
+        source=f"{SOURCE_ROOFLINE}; {p.row}",
+    ),
     count=_count_thin,
     slips=(
-        Slip(
-            key="other-width",
-            wrong=lambda p: _moved(p) * (3 - p.width) / p.width / p.seconds,
-            story="You gave each element the width of the other format. How many bytes has one in this layer?",
-        ),
-        Slip(
-            key="four-bytes",
-            wrong=lambda p: _moved(p) * 4 / p.width / p.seconds,
-            story="You moved four bytes per element. That is FP32.",
-        ),
-        Slip(
-            key="datasheet",
-            wrong=lambda p: p.memory,
-            story="That is what the datasheet promises. The question is what this call got.",
-        ),
-        Slip(
-            key="weights-per-token",
-            wrong=lambda p: (p.width * (p.m * p.k + p.m * p.k * p.n) + 2 * p.m * p.n) / p.seconds,
-            story="You read the weights once for each token. All tokens of the call share one reading.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: 8 * _moved(p) / p.seconds,
-            story="You counted bits. Memory bandwidth is quoted in bytes.",
-        ),
+        Slip("other-width", lambda p: _moved(p) * (3 - p.width) / p.width / p.seconds)
+        | "You gave each element the width of the other format. How many bytes has one in this layer?",
+        Slip("four-bytes", lambda p: _moved(p) * 4 / p.width / p.seconds)
+        | "You moved four bytes per element. That is FP32.",
+        Slip("datasheet", lambda p: p.memory)
+        | "That is what the datasheet promises. The question is what this call got.",
+        Slip("weights-per-token", lambda p: (p.width * (p.m * p.k + p.m * p.k * p.n) + 2 * p.m * p.n) / p.seconds)
+        | "You read the weights once for each token. All tokens of the call share one reading.",
+        Slip("bits", lambda p: 8 * _moved(p) / p.seconds) | "You counted bits. Memory bandwidth is quoted in bytes.",
     ),
 )
 

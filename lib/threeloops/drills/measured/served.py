@@ -61,10 +61,6 @@ def is_shared(point: ServedPoint) -> bool:
     return point.tp > 1 and point.requests > 1
 
 
-def _draw_output(rng: random.Random) -> Draw:
-    return drawn(**numbers_of(rng.choice(points_where(is_shared))))
-
-
 def small_point(rng: random.Random) -> Draw:
     return drawn(
         tp=rng.choice((2, 3, 4)),
@@ -86,15 +82,6 @@ def output_per_gpu_s(p: Draw) -> float:
     return float(ended_per_s * p.answer / p.tp)
 
 
-def _derive_output(p: Draw) -> Derivation:
-    return Derivation(
-        value=output_per_gpu_s(p),
-        formula="requests × answer / (TTFT + (answer − 1) × TPOT) / GPUs",
-        substitution=f"{p.requests} × {p.answer} / ({p.ttft_s!r} + ({p.answer} − 1) × {p.tpot_s!r}) / {p.tp}",
-        source=f"{SOURCE_LOOP}; {p.row}",
-    )
-
-
 def _count_output(p: Draw) -> float:
     """Seats whose requests follow each other; every token as it comes, over some whole rounds."""
     rounds, tokens, clocks = 3, 0, [0] * p.requests
@@ -112,35 +99,26 @@ OUTPUT = Drill(
     title="Output tokens per second and GPU",
     unit="token/s",
     target_s=110,
-    draw=_draw_output,
+    draw=lambda rng: drawn(**numbers_of(rng.choice(points_where(is_shared)))),
     small=small_point,
     prompt=lambda p: (
         f"{server(p)}. TTFT is {took(p.ttft_s)}, the time between two tokens of a request (TPOT) {took(p.tpot_s)}. How"
         " many output tokens per second does the server make, per GPU?"
     ),
-    derive=_derive_output,
+    derive=lambda p: Derivation(
+        value=output_per_gpu_s(p),
+        formula="requests × answer / (TTFT + (answer − 1) × TPOT) / GPUs",
+        substitution=f"{p.requests} × {p.answer} / ({p.ttft_s!r} + ({p.answer} − 1) × {p.tpot_s!r}) / {p.tp}",
+        source=f"{SOURCE_LOOP}; {p.row}",
+    ),
     count=_count_output,
     slips=(
-        Slip(
-            key="whole-server",
-            wrong=lambda p: output_per_gpu_s(p) * p.tp,
-            story="That is what all GPUs of the server make.",
-        ),
-        Slip(
-            key="prompts-counted",
-            wrong=lambda p: output_per_gpu_s(p) * (p.prompt + p.answer) / p.answer,
-            story="You counted the tokens of prompts as well. They are read, not made.",
-        ),
-        Slip(
-            key="no-first-token",
-            wrong=lambda p: p.requests / p.tpot_s / p.tp,
-            story="You divided the requests by TPOT. While one waits for its first token, it gets none.",
-        ),
-        Slip(
-            key="one-user",
-            wrong=lambda p: 1 / p.tpot_s,
-            story="That is what one user sees while tokens come.",
-        ),
+        Slip("whole-server", lambda p: output_per_gpu_s(p) * p.tp) | "That is what all GPUs of the server make.",
+        Slip("prompts-counted", lambda p: output_per_gpu_s(p) * (p.prompt + p.answer) / p.answer)
+        | "You counted the tokens of prompts as well. They are read, not made.",
+        Slip("no-first-token", lambda p: p.requests / p.tpot_s / p.tp)
+        | "You divided the requests by TPOT. While one waits for its first token, it gets none.",
+        Slip("one-user", lambda p: 1 / p.tpot_s) | "That is what one user sees while tokens come.",
     ),
     function=AsFunction(
         takes=("requests", "answer", "ttft_s", "tpot_s", "tp"),
@@ -172,15 +150,6 @@ def _tpot(p: Draw) -> float:
     return serving.tpot_s(request_s=p.whole_s, ttft_s=p.ttft_s, output_tokens=p.answer)
 
 
-def _derive_tpot(p: Draw) -> Derivation:
-    return Derivation(
-        value=_tpot(p),
-        formula="(time of the whole request − TTFT) / (answer − 1)",
-        substitution=f"({p.whole_s!r} − {p.ttft_s!r}) / ({p.answer} − 1)",
-        source=f"vLLM, benchmarks, the definition of TPOT, read in 2026; {p.row}",
-    )
-
-
 def _count_tpot(p: Draw) -> float:
     """When each token came, and how far each is from the one before."""
     came = [p.ttft_s + token * p.tpot_s for token in range(p.answer)]
@@ -202,29 +171,22 @@ TPOT = Drill(
         f" that the first token comes after {took(p.ttft_s)}. What is the TPOT, the mean time between two tokens of a"
         " request?"
     ),
-    derive=_derive_tpot,
+    derive=lambda p: Derivation(
+        value=_tpot(p),
+        formula="(time of the whole request − TTFT) / (answer − 1)",
+        substitution=f"({p.whole_s!r} − {p.ttft_s!r}) / ({p.answer} − 1)",
+        source=f"vLLM, benchmarks, the definition of TPOT, read in 2026; {p.row}",
+    ),
     count=_count_tpot,
     slips=(
-        Slip(
-            key="whole-over-tokens",
-            wrong=lambda p: p.whole_s / p.answer,
-            story="You spread the whole request over its tokens. The wait for the first one is no time between two.",
-        ),
-        Slip(
-            key="prompt-counted",
-            wrong=lambda p: (p.whole_s - p.ttft_s) / (p.prompt + p.answer),
-            story="You counted the tokens of the prompt. They are read before the first token comes.",
-        ),
-        Slip(
-            key="server-gap",
-            wrong=lambda p: _tpot(p) / p.requests,
-            story="That is how often the server makes a token. Each request gets one of so many.",
-        ),
-        Slip(
-            key="ttft-added",
-            wrong=lambda p: (p.whole_s + p.ttft_s) / p.answer,
-            story="You added the wait for the first token. The whole time holds it already.",
-        ),
+        Slip("whole-over-tokens", lambda p: p.whole_s / p.answer)
+        | "You spread the whole request over its tokens. The wait for the first one is no time between two.",
+        Slip("prompt-counted", lambda p: (p.whole_s - p.ttft_s) / (p.prompt + p.answer))
+        | "You counted the tokens of the prompt. They are read before the first token comes.",
+        Slip("server-gap", lambda p: _tpot(p) / p.requests)
+        | "That is how often the server makes a token. Each request gets one of so many.",
+        Slip("ttft-added", lambda p: (p.whole_s + p.ttft_s) / p.answer)
+        | "You added the wait for the first token. The whole time holds it already.",
     ),
 )
 

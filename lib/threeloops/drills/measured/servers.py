@@ -1,6 +1,5 @@
 """A drill on a served point and the floor below it."""
 
-import random
 from itertools import product
 
 from threeloops.drills.engine import catalogued
@@ -46,29 +45,6 @@ def config_of(point: ServedPoint) -> dict[str, object]:
         "head_dim": attention.head_dim,
         "memory": catalogued.part(point.part)["memory_bytes_per_s"],
     }
-
-
-def _draw_floor(rng: random.Random) -> Draw:
-    return drawn(**config_of(rng.choice(points_where(is_dense))))
-
-
-def _small_floor(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(2000, 4000),
-        width=rng.choice((1, 2)),
-        cache_width=rng.choice((1, 2)),
-        layers=rng.randrange(2, 5),
-        heads=12,
-        kv_heads=rng.choice((2, 3, 4)),
-        head_dim=rng.choice((3, 4)),
-        tp=rng.choice((2, 3)),
-        requests=rng.randrange(3, 7),
-        prompt=rng.randrange(5, 12),
-        answer=2 * rng.randrange(3, 7),
-        tpot_s=rng.randrange(20, 60),
-        memory=rng.randrange(100, 200),
-        row="drawn in 2026",
-    )
 
 
 def caches_bytes(p: Draw, *, heads: int = 0) -> float:
@@ -122,8 +98,23 @@ FLOOR = Drill(
     title="How far above its floor a server is",
     unit="",
     target_s=200,
-    draw=_draw_floor,
-    small=_small_floor,
+    draw=lambda rng: drawn(**config_of(rng.choice(points_where(is_dense)))),
+    small=lambda rng: drawn(
+        parameters=rng.randrange(2000, 4000),
+        width=rng.choice((1, 2)),
+        cache_width=rng.choice((1, 2)),
+        layers=rng.randrange(2, 5),
+        heads=12,
+        kv_heads=rng.choice((2, 3, 4)),
+        head_dim=rng.choice((3, 4)),
+        tp=rng.choice((2, 3)),
+        requests=rng.randrange(3, 7),
+        prompt=rng.randrange(5, 12),
+        answer=2 * rng.randrange(3, 7),
+        tpot_s=rng.randrange(20, 60),
+        memory=rng.randrange(100, 200),
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{server(p)}. TPOT is {took(p.tpot_s)}. The model has {billions(p.parameters)} parameters, kept in"
         f" {8 * p.width} bits; {p.layers} layers with {p.heads} query heads and {p.kv_heads} KV heads, {p.head_dim}"
@@ -134,31 +125,15 @@ FLOOR = Drill(
     derive=_derive_floor,
     count=_count_floor,
     slips=(
-        Slip(
-            key="no-caches",
-            wrong=lambda p: _over_floor(p, cached=0),
-            story="You read the weights alone. Every request's cache is read in every step as well.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _over_floor(p, tp=1),
-            story="You read everything through one GPU's memory. All of them read at once.",
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _over_floor(p, cached=caches_bytes(p, heads=p.heads)),
-            story="You kept keys and values for every query head. Only KV heads are cached.",
-        ),
-        Slip(
-            key="weights-per-request",
-            wrong=lambda p: _over_floor(p, readings=p.requests),
-            story="You read the weights for each request. A step reads them once for all.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _over_floor(p),
-            story="That is the floor's share of the TPOT. Turn it over.",
-        ),
+        Slip("no-caches", lambda p: _over_floor(p, cached=0))
+        | "You read the weights alone. Every request's cache is read in every step as well.",
+        Slip("one-gpu", lambda p: _over_floor(p, tp=1))
+        | "You read everything through one GPU's memory. All of them read at once.",
+        Slip("query-heads", lambda p: _over_floor(p, cached=caches_bytes(p, heads=p.heads)))
+        | "You kept keys and values for every query head. Only KV heads are cached.",
+        Slip("weights-per-request", lambda p: _over_floor(p, readings=p.requests))
+        | "You read the weights for each request. A step reads them once for all.",
+        Slip("upside-down", lambda p: 1 / _over_floor(p)) | "That is the floor's share of the TPOT. Turn it over.",
     ),
 )
 

@@ -121,26 +121,13 @@ SENT = Drill(
     count=_count_sent,
     wanted=lambda p: _sent_s(p) < p.step_s,
     slips=(
-        Slip(
-            key="gathered-once",
-            wrong=lambda p: _sent_s(p) * 2 / 3,
-            story="You gathered the parameters once. They are dropped after the forward pass, and needed again.",
-        ),
-        Slip(
-            key="gradients-alone",
-            wrong=lambda p: _sent_s(p) / 3,
-            story="You sent the gradients alone. With shards, parameters travel too.",
-        ),
-        Slip(
-            key="bits-for-bytes",
-            wrong=lambda p: _sent_s(p) / BITS_PER_BYTE,
-            story="You took bits per second for bytes per second.",
-        ),
-        Slip(
-            key="both-directions",
-            wrong=lambda p: _sent_s(p) / 2,
-            story="You let the card send at twice its rate. Each direction has the rate that is printed.",
-        ),
+        Slip("gathered-once", lambda p: _sent_s(p) * 2 / 3)
+        | "You gathered the parameters once. They are dropped after the forward pass, and needed again.",
+        Slip("gradients-alone", lambda p: _sent_s(p) / 3)
+        | "You sent the gradients alone. With shards, parameters travel too.",
+        Slip("bits-for-bytes", lambda p: _sent_s(p) / BITS_PER_BYTE) | "You took bits per second for bytes per second.",
+        Slip("both-directions", lambda p: _sent_s(p) / 2)
+        | "You let the card send at twice its rate. Each direction has the rate that is printed.",
     ),
 )
 

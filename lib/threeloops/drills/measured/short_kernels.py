@@ -41,20 +41,6 @@ def _draw_short(rng: random.Random) -> Draw:
     return p
 
 
-def _small_short(rng: random.Random) -> Draw:
-    return drawn(
-        m=rng.randrange(3, 7),
-        n=rng.randrange(6, 12),
-        k=rng.randrange(6, 12),
-        format="bf16",
-        seconds=rng.randrange(41, 99) / 10,
-        peak=rng.randrange(400, 900),
-        memory=rng.randrange(200, 500),
-        shortest=rng.randrange(5, 15) / 10,
-        row="drawn in 2026",
-    )
-
-
 def _roof(p: Draw) -> float:
     return times(p, peak=p.peak).lower_bound_s
 
@@ -83,7 +69,17 @@ SHORTEST = Drill(
     unit="",
     target_s=120,
     draw=_draw_short,
-    small=_small_short,
+    small=lambda rng: drawn(
+        m=rng.randrange(3, 7),
+        n=rng.randrange(6, 12),
+        k=rng.randrange(6, 12),
+        format="bf16",
+        seconds=rng.randrange(41, 99) / 10,
+        peak=rng.randrange(400, 900),
+        memory=rng.randrange(200, 500),
+        shortest=rng.randrange(5, 15) / 10,
+        row="drawn in 2026",
+    ),
     prompt=lambda p: (
         f"{p.engine} multiplied {shape(p)} in BF16 on an {p.device} in {took(p.seconds)} ({REPLAYED}). Hardly any"
         f" matmul of the same table, however small, took less than {took(p.shortest)}. The card's dense peak in BF16"
@@ -94,31 +90,15 @@ SHORTEST = Drill(
     derive=_derive_short,
     count=_count_short,
     slips=(
-        Slip(
-            key="of-the-whole-time",
-            wrong=lambda p: p.shortest / p.seconds,
-            story="That is the shortest time over the whole time. The roof's part of it is not missed.",
-        ),
-        Slip(
-            key="of-the-roof",
-            wrong=lambda p: p.shortest / _roof(p),
-            story="You divided by the roof. The question is about the time beyond it.",
-        ),
-        Slip(
-            key="roof-reached",
-            wrong=lambda p: _roof(p) / p.seconds,
-            story="That is the share of its roof that the matmul reached.",
-        ),
-        Slip(
-            key="roof-and-start",
-            wrong=lambda p: (_roof(p) + p.shortest) / p.seconds,
-            story="That is how much of the whole time roof and start explain together.",
-        ),
-        Slip(
-            key="missed-share",
-            wrong=lambda p: (p.seconds - _roof(p)) / p.seconds,
-            story="That is how much of its time lies beyond the roof. What explains it?",
-        ),
+        Slip("of-the-whole-time", lambda p: p.shortest / p.seconds)
+        | "That is the shortest time over the whole time. The roof's part of it is not missed.",
+        Slip("of-the-roof", lambda p: p.shortest / _roof(p))
+        | "You divided by the roof. The question is about the time beyond it.",
+        Slip("roof-reached", lambda p: _roof(p) / p.seconds) | "That is the share of its roof that the matmul reached.",
+        Slip("roof-and-start", lambda p: (_roof(p) + p.shortest) / p.seconds)
+        | "That is how much of the whole time roof and start explain together.",
+        Slip("missed-share", lambda p: (p.seconds - _roof(p)) / p.seconds)
+        | "That is how much of its time lies beyond the roof. What explains it?",
     ),
 )
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.drills.engine.phrasing import billions, tera
 from threeloops.drills.measured.rows import gpu_name, printed_steps
 from threeloops.models.architecture import Attention, Model
@@ -134,10 +134,6 @@ def counted_flops(p: Draw, sequence: int) -> float:
     return total / sequence
 
 
-def _count_mfu(p: Draw) -> float:
-    return sum(counted_flops(p, p.sequence) for _ in range(p.tokens_s)) / float(p.peak)
-
-
 MFU = Drill(
     key="measured-mfu-long-sequences",
     taught=WHY,
@@ -155,33 +151,17 @@ MFU = Drill(
         " the square. What is the MFU?"
     ),
     derive=_derive_mfu,
-    count=_count_mfu,
+    count=lambda p: sum(counted_flops(p, p.sequence) for _ in range(p.tokens_s)) / float(p.peak),
     slips=(
-        Slip(
-            key="no-attention",
-            wrong=lambda p: _mfu(p) * 6 * p.parameters / _per_token(p, sequence=p.sequence),
-            story="You counted 6 per weight and nothing else. In sequences this long, attention's matmuls matter.",
-        ),
-        Slip(
-            key="full-square",
-            wrong=lambda p: _mfu(p, "full"),
-            story="You charged the whole square of attention. The question counts what the causal mask leaves.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _mfu(p) / 3,
-            story="You counted a forward pass: 2 per weight. The backward pass is twice as much again.",
-        ),
-        Slip(
-            key="sparse-peak",
-            wrong=lambda p: _mfu(p) / 2,
-            story="You doubled the peak, for a sparsity that this model has not.",
-        ),
-        Slip(
-            key="recomputed",
-            wrong=lambda p: _mfu(p) * 4 / 3,
-            story="You counted a forward pass twice. MFU leaves recomputation out; that would be HFU.",
-        ),
+        Slip("no-attention", lambda p: _mfu(p) * 6 * p.parameters / _per_token(p, sequence=p.sequence))
+        | "You counted 6 per weight and nothing else. In sequences this long, attention's matmuls matter.",
+        Slip("full-square", lambda p: _mfu(p, "full"))
+        | "You charged the whole square of attention. The question counts what the causal mask leaves.",
+        Slip("forward-only", lambda p: _mfu(p) / 3)
+        | "You counted a forward pass: 2 per weight. The backward pass is twice as much again.",
+        Slip("sparse-peak", lambda p: _mfu(p) / 2) | "You doubled the peak, for a sparsity that this model has not.",
+        Slip("recomputed", lambda p: _mfu(p) * 4 / 3)
+        | "You counted a forward pass twice. MFU leaves recomputation out; that would be HFU.",
     ),
 )
 
@@ -212,13 +192,6 @@ def _draw_lengths(rng: random.Random) -> Draw:
         long_s=printed_tokens(long),
         row_long=long.key,
     )
-
-
-def _small_lengths(rng: random.Random) -> Draw:
-    p = _small_mfu(rng)
-    p.short, p.long = rng.randrange(4, 8), rng.randrange(12, 24)
-    p.short_s, p.long_s = rng.randrange(21, 99), rng.randrange(11, 60)
-    return p
 
 
 def _ratio(p: Draw, causal: str = "half") -> float:
@@ -254,7 +227,13 @@ LENGTHS = Drill(
     unit="",
     target_s=170,
     draw=_draw_lengths,
-    small=_small_lengths,
+    small=lambda rng: changed(
+        _small_mfu(rng),
+        short=rng.randrange(4, 8),
+        long=rng.randrange(12, 24),
+        short_s=rng.randrange(21, 99),
+        long_s=rng.randrange(11, 60),
+    ),
     prompt=lambda p: (
         f"{p.publisher} trained {p.model}, on {p.gpus} GPUs ({p.gpu}) with two lengths of sequence:"
         f" {p.short_s:,} tokens per second and GPU at {p.short:,} tokens, {p.long_s:,} at {p.long:,}. Its matrices"
@@ -266,26 +245,14 @@ LENGTHS = Drill(
     count=_count_lengths,
     prerequisites=("measured-mfu-long-sequences",),
     slips=(
-        Slip(
-            key="tokens-alone",
-            wrong=lambda p: p.long_s / p.short_s,
-            story="You compared tokens. A token of a longer sequence is more work.",
-        ),
-        Slip(
-            key="full-square",
-            wrong=lambda p: _ratio(p, "full"),
-            story="You charged the whole square of attention. The question counts what the causal mask leaves.",
-        ),
-        Slip(
-            key="work-alone",
-            wrong=lambda p: _ratio(p) * p.short_s / p.long_s,
-            story="That is how much more work a token is. Fewer of them were done in a second, too.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _ratio(p),
-            story="That is the short sequences' MFU over the long ones'. Turn it over.",
-        ),
+        Slip("tokens-alone", lambda p: p.long_s / p.short_s)
+        | "You compared tokens. A token of a longer sequence is more work.",
+        Slip("full-square", lambda p: _ratio(p, "full"))
+        | "You charged the whole square of attention. The question counts what the causal mask leaves.",
+        Slip("work-alone", lambda p: _ratio(p) * p.short_s / p.long_s)
+        | "That is how much more work a token is. Fewer of them were done in a second, too.",
+        Slip("upside-down", lambda p: 1 / _ratio(p))
+        | "That is the short sequences' MFU over the long ones'. Turn it over.",
     ),
 )
 

@@ -47,15 +47,6 @@ def _user(p: Draw) -> float:
     )
 
 
-def _derive_user(p: Draw) -> Derivation:
-    return Derivation(
-        value=_user(p),
-        formula="total per GPU × GPUs × answer / (prompt + answer) / requests",
-        substitution=f"{p.total!r} × {p.tp} × {p.answer} / ({p.prompt} + {p.answer}) / {p.requests}",
-        source=f"{SOURCE_LOOP}; {p.row}",
-    )
-
-
 def _count_user(p: Draw) -> float:
     """One user's answer, token by token, and how long the server needs to handle as many tokens as all users have."""
     handled = sum(1 for _ in range(p.requests) for _ in range(p.prompt + p.answer))
@@ -76,29 +67,21 @@ USER = Drill(
         " answers added up. How many tokens per second of the answer does one user see, the wait for the first token"
         " included?"
     ),
-    derive=_derive_user,
+    derive=lambda p: Derivation(
+        value=_user(p),
+        formula="total per GPU × GPUs × answer / (prompt + answer) / requests",
+        substitution=f"{p.total!r} × {p.tp} × {p.answer} / ({p.prompt} + {p.answer}) / {p.requests}",
+        source=f"{SOURCE_LOOP}; {p.row}",
+    ),
     count=_count_user,
     slips=(
-        Slip(
-            key="prompts-counted",
-            wrong=lambda p: _user(p) * (p.prompt + p.answer) / p.answer,
-            story="You let the user see the tokens of the prompt as well. Which part of the total is output?",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _user(p) / p.tp,
-            story="You shared out one GPU's tokens. All GPUs of the server work on each request.",
-        ),
-        Slip(
-            key="all-users",
-            wrong=lambda p: _user(p) * p.requests,
-            story="That is what all users together see.",
-        ),
-        Slip(
-            key="total-of-the-server",
-            wrong=lambda p: p.total * p.tp,
-            story="That is the total of the server, prompts included. One user is asked for.",
-        ),
+        Slip("prompts-counted", lambda p: _user(p) * (p.prompt + p.answer) / p.answer)
+        | "You let the user see the tokens of the prompt as well. Which part of the total is output?",
+        Slip("one-gpu", lambda p: _user(p) / p.tp)
+        | "You shared out one GPU's tokens. All GPUs of the server work on each request.",
+        Slip("all-users", lambda p: _user(p) * p.requests) | "That is what all users together see.",
+        Slip("total-of-the-server", lambda p: p.total * p.tp)
+        | "That is the total of the server, prompts included. One user is asked for.",
     ),
 )
 
