@@ -47,15 +47,6 @@ def _small_block(rng: random.Random) -> Draw:
     return drawn(element_bits=element_bits, block=block, weights=block * rng.choice((3, 5, 6)))
 
 
-def _derive_block(p: Draw) -> Derivation:
-    return Derivation(
-        value=block_formats.stored_bytes(p.weights, block_form(p)),
-        formula="weights × (element bits + scale bits / block) / 8",
-        substitution=f"{p.weights} × ({p.element_bits} + 8 / {p.block}) / 8",
-        source=SOURCE_MX,
-    )
-
-
 BLOCK = Drill(
     key="format-block-bytes",
     taught=TAUGHT,
@@ -68,48 +59,27 @@ BLOCK = Drill(
         f"{amount(p.weights)} weights are stored in a microscaling format: {p.element_bits} bits per weight, and one"
         f" 8-bit scale for every {p.block} of them. How many bytes is that?"
     ),
-    derive=_derive_block,
+    derive=lambda p: Derivation(
+        value=block_formats.stored_bytes(p.weights, block_form(p)),
+        formula="weights × (element bits + scale bits / block) / 8",
+        substitution=f"{p.weights} × ({p.element_bits} + 8 / {p.block}) / 8",
+        source=SOURCE_MX,
+    ),
     count=lambda p: written_bits(p, p.weights) / 8,
     slips=(
-        Slip(
-            key="no-scales",
-            wrong=lambda p: p.weights * p.element_bits / 8,
-            story="You stored no scales. Without them a kernel cannot read the weights back.",
-        ),
-        Slip(
-            key="scale-per-weight",
-            wrong=lambda p: p.weights * (p.element_bits + 8) / 8,
-            story="You gave every weight a scale of its own. A block shares one.",
-        ),
-        Slip(
-            key="fp32-scales",
-            wrong=lambda p: p.weights * (p.element_bits + 32 / p.block) / 8,
-            story="You stored the scales in 32 bits. Here they have eight.",
-        ),
-        Slip(
-            key="bits-for-bytes",
-            wrong=lambda p: p.weights * (p.element_bits + 8 / p.block),
-            story="Those are bits.",
-        ),
-        Slip(
-            key="sign-extra",
-            wrong=lambda p: p.weights * (p.element_bits + 1 + 8 / p.block) / 8,
-            story="You added a sign bit. The element's bits hold its sign, its exponent and its mantissa.",
-        ),
+        Slip("no-scales", lambda p: p.weights * p.element_bits / 8)
+        | "You stored no scales. Without them a kernel cannot read the weights back.",
+        Slip("scale-per-weight", lambda p: p.weights * (p.element_bits + 8) / 8)
+        | "You gave every weight a scale of its own. A block shares one.",
+        Slip("fp32-scales", lambda p: p.weights * (p.element_bits + 32 / p.block) / 8)
+        | "You stored the scales in 32 bits. Here they have eight.",
+        Slip("bits-for-bytes", lambda p: p.weights * (p.element_bits + 8 / p.block)) | "Those are bits.",
+        Slip("sign-extra", lambda p: p.weights * (p.element_bits + 1 + 8 / p.block) / 8)
+        | "You added a sign bit. The element's bits hold its sign, its exponent and its mantissa.",
     ),
 )
 
 # --- a checkpoint of two formats -----------------------------------------------------------------
-
-
-def _draw_mixed(rng: random.Random) -> Draw:
-    return drawn(
-        element_bits=4, block=16, narrow=rng.randrange(19, 60, 2) * billion, wide=rng.choice((5, 6, 7)) * billion
-    )
-
-
-def _small_mixed(rng: random.Random) -> Draw:
-    return drawn(element_bits=4, block=16, narrow=16 * rng.choice((9, 14)), wide=rng.choice((30, 40)))
 
 
 def _derive_mixed(p: Draw) -> Derivation:
@@ -133,8 +103,10 @@ MIXED = Drill(
     title="The few that stay wide",
     unit="B",
     target_s=90,
-    draw=_draw_mixed,
-    small=_small_mixed,
+    draw=lambda rng: drawn(
+        element_bits=4, block=16, narrow=rng.randrange(19, 60, 2) * billion, wide=rng.choice((5, 6, 7)) * billion
+    ),
+    small=lambda rng: drawn(element_bits=4, block=16, narrow=16 * rng.choice((9, 14)), wide=rng.choice((30, 40))),
     prompt=lambda p: (
         f"A model keeps the {amount(p.narrow)} weights of its experts in a block format, {p.element_bits} bits each and"
         f" an 8-bit scale for every {p.block}. The other {amount(p.wide)} weights stay in BF16. How large is the"
@@ -144,31 +116,15 @@ MIXED = Drill(
     count=_count_mixed,
     prerequisites=("format-block-bytes",),
     slips=(
-        Slip(
-            key="all-narrow",
-            wrong=lambda p: (p.narrow + p.wide) * (p.element_bits + 8 / p.block) / 8,
-            story="You put every weight into the narrow format. The others are few and four times as heavy.",
-        ),
-        Slip(
-            key="narrow-only",
-            wrong=lambda p: p.narrow * (p.element_bits + 8 / p.block) / 8,
-            story="You left out the weights that stay in BF16.",
-        ),
-        Slip(
-            key="all-wide",
-            wrong=lambda p: (p.narrow + p.wide) * 2,
-            story="That is the model before it was quantised.",
-        ),
-        Slip(
-            key="one-byte",
-            wrong=lambda p: p.narrow * (8 + 8 / p.block) / 8 + p.wide * 2,
-            story="You gave each of the narrow weights a byte. Two of them share one.",
-        ),
-        Slip(
-            key="no-scales",
-            wrong=lambda p: p.narrow * p.element_bits / 8 + p.wide * 2,
-            story="You stored no scales. Without them a kernel cannot read the experts back.",
-        ),
+        Slip("all-narrow", lambda p: (p.narrow + p.wide) * (p.element_bits + 8 / p.block) / 8)
+        | "You put every weight into the narrow format. The others are few and four times as heavy.",
+        Slip("narrow-only", lambda p: p.narrow * (p.element_bits + 8 / p.block) / 8)
+        | "You left out the weights that stay in BF16.",
+        Slip("all-wide", lambda p: (p.narrow + p.wide) * 2) | "That is the model before it was quantised.",
+        Slip("one-byte", lambda p: p.narrow * (8 + 8 / p.block) / 8 + p.wide * 2)
+        | "You gave each of the narrow weights a byte. Two of them share one.",
+        Slip("no-scales", lambda p: p.narrow * p.element_bits / 8 + p.wide * 2)
+        | "You stored no scales. Without them a kernel cannot read the experts back.",
     ),
 )
 

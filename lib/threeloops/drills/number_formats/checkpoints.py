@@ -99,29 +99,24 @@ AVERAGE = Drill(
     prerequisites=("format-mixed-checkpoint",),
     slips=(
         Slip(
-            key="scale-per-weight",
-            wrong=lambda p: _average(
+            "scale-per-weight",
+            lambda p: _average(
                 p, _narrow(p, layers=p.layers - p.wide_layers, experts=p.experts), p.element_bits + SCALE_BITS
             ),
-            story="You gave every weight a scale of its own. One is shared by a block.",
-        ),
+        )
+        | "You gave every weight a scale of its own. One is shared by a block.",
+        Slip("all-layers", lambda p: _average(p, _narrow(p, layers=p.layers, experts=p.experts), _bits(p)))
+        | "You made the experts of all layers narrow. The last ones stay wide.",
         Slip(
-            key="all-layers",
-            wrong=lambda p: _average(p, _narrow(p, layers=p.layers, experts=p.experts), _bits(p)),
-            story="You made the experts of all layers narrow. The last ones stay wide.",
-        ),
+            "active-experts",
+            lambda p: _average(p, _narrow(p, layers=p.layers - p.wide_layers, experts=p.top_k), _bits(p)),
+        )
+        | "You stored the experts that work on a token. All of them have to be there.",
         Slip(
-            key="active-experts",
-            wrong=lambda p: _average(p, _narrow(p, layers=p.layers - p.wide_layers, experts=p.top_k), _bits(p)),
-            story="You stored the experts that work on a token. All of them have to be there.",
-        ),
-        Slip(
-            key="two-matrices",
-            wrong=lambda p: _average(
-                p, _narrow(p, layers=p.layers - p.wide_layers, experts=p.experts, matrices=2), _bits(p)
-            ),
-            story="You gave an expert two matrices. A gated block has three.",
-        ),
+            "two-matrices",
+            lambda p: _average(p, _narrow(p, layers=p.layers - p.wide_layers, experts=p.experts, matrices=2), _bits(p)),
+        )
+        | "You gave an expert two matrices. A gated block has three.",
     ),
 )
 

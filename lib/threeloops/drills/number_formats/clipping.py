@@ -65,31 +65,16 @@ CLIPPED = Drill(
     count=_count_clipped,
     prerequisites=("format-loss-scale",),
     slips=(
-        Slip(
-            key="unscaled-first",
-            wrong=lambda p: _step(p, unscaled=True),
-            story="That is a loop that unscales before it clips. In which unit is the norm here?",
-        ),
-        Slip(
-            key="still-in-the-limit",
-            wrong=lambda p: p.rate * p.largest,
-            story="You clipped and stepped. The scaler still divides in between.",
-        ),
-        Slip(
-            key="rate-forgotten",
-            wrong=lambda p: p.largest / p.scale,
-            story="That is the gradient that arrives. SGD multiplies it by something.",
-        ),
-        Slip(
-            key="never-clipped",
-            wrong=lambda p: p.rate * p.norm / p.scale,
-            story="You divided a gradient that had not been multiplied. Follow the scale through the loop.",
-        ),
-        Slip(
-            key="never-divided",
-            wrong=lambda p: p.rate * p.scale * p.norm,
-            story="You stepped with the scaled gradient, neither clipped nor divided.",
-        ),
+        Slip("unscaled-first", lambda p: _step(p, unscaled=True))
+        | "That is a loop that unscales before it clips. In which unit is the norm here?",
+        Slip("still-in-the-limit", lambda p: p.rate * p.largest)
+        | "You clipped and stepped. The scaler still divides in between.",
+        Slip("rate-forgotten", lambda p: p.largest / p.scale)
+        | "That is the gradient that arrives. SGD multiplies it by something.",
+        Slip("never-clipped", lambda p: p.rate * p.norm / p.scale)
+        | "You divided a gradient that had not been multiplied. Follow the scale through the loop.",
+        Slip("never-divided", lambda p: p.rate * p.scale * p.norm)
+        | "You stepped with the scaled gradient, neither clipped nor divided.",
     ),
 )
 
@@ -99,14 +84,6 @@ CLIPPED = Drill(
 def _recovery_steps(p: Draw) -> int:
     scaler = loss_scaling.Scaler(backoff=1 / p.backoff, interval=p.interval)
     return loss_scaling.recovery_steps(scaler, bad_steps=p.bad)
-
-
-def _draw_recovery(rng: random.Random) -> Draw:
-    return drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6, 7, 9)), interval=rng.randrange(300, 2500, 50))
-
-
-def _small_recovery(rng: random.Random) -> Draw:
-    return drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6)), interval=rng.randrange(7, 40))
 
 
 def _count_recovery(p: Draw) -> float:
@@ -126,8 +103,10 @@ RECOVERY = Drill(
     whole="exact",
     target_s=90,
     apart=1.06,
-    draw=_draw_recovery,
-    small=_small_recovery,
+    draw=lambda rng: drawn(
+        backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6, 7, 9)), interval=rng.randrange(300, 2500, 50)
+    ),
+    small=lambda rng: drawn(backoff=rng.choice((4, 8)), bad=rng.choice((4, 5, 6)), interval=rng.randrange(7, 40)),
     prompt=lambda p: (
         f"A loss scaler divides its scale by {p.backoff} at every step with an overflow and doubles it after"
         f" {p.interval:,} good steps in a row. A damaged shard of data makes {p.bad} steps in a row overflow; after"
@@ -143,31 +122,15 @@ RECOVERY = Drill(
     count=_count_recovery,
     prerequisites=("format-loss-scale",),
     slips=(
-        Slip(
-            key="one-doubling-each",
-            wrong=lambda p: p.bad * p.interval,
-            story="One doubling per bad step does not undo it. How much did each bad step take?",
-        ),
-        Slip(
-            key="up-as-fast-as-down",
-            wrong=lambda p: _recovery_steps(p) // p.interval,
-            story="Those are the doublings. Each of them has to be waited for.",
-        ),
-        Slip(
-            key="one-bad-step",
-            wrong=lambda p: _recovery_steps(p) // p.bad,
-            story="That makes up for a single overflow. There were several in a row.",
-        ),
-        Slip(
-            key="factor-as-steps",
-            wrong=lambda p: p.interval * p.backoff**p.bad,
-            story="You multiplied by the factor that was lost. It comes back by doubling, not by adding.",
-        ),
-        Slip(
-            key="a-single-interval",
-            wrong=lambda p: p.interval,
-            story="After one interval the scale doubles once.",
-        ),
+        Slip("one-doubling-each", lambda p: p.bad * p.interval)
+        | "One doubling per bad step does not undo it. How much did each bad step take?",
+        Slip("up-as-fast-as-down", lambda p: _recovery_steps(p) // p.interval)
+        | "Those are the doublings. Each of them has to be waited for.",
+        Slip("one-bad-step", lambda p: _recovery_steps(p) // p.bad)
+        | "That makes up for a single overflow. There were several in a row.",
+        Slip("factor-as-steps", lambda p: p.interval * p.backoff**p.bad)
+        | "You multiplied by the factor that was lost. It comes back by doubling, not by adding.",
+        Slip("a-single-interval", lambda p: p.interval) | "After one interval the scale doubles once.",
     ),
 )
 

@@ -32,15 +32,6 @@ def _small_gap(rng: random.Random) -> Draw:
     return drawn(mantissa_bits=3, exponent_bits=4, value=round(2**power * rng.choice((1.25, 1.5, 1.75))), power=power)
 
 
-def _derive_gap(p: Draw) -> Derivation:
-    return Derivation(
-        value=number_formats.spacing(p.value, form(p)),
-        formula="2^(floor(log2 of the value) - mantissa bits)",
-        substitution=f"2**(floor(log2({p.value})) - {p.mantissa_bits})",
-        source=SOURCE_IEEE,
-    )
-
-
 def _count_gap(p: Draw) -> float:
     line = positive(p)
     above = next(place for place, number in enumerate(line) if number > p.value)
@@ -60,32 +51,23 @@ GAP = Drill(
         f"{NAMES.get(p.mantissa_bits, 'A format')} has {p.exponent_bits} exponent and {p.mantissa_bits} mantissa bits. "
         f"How far apart are neighbouring numbers around {p.value:,}?"
     ),
-    derive=_derive_gap,
+    derive=lambda p: Derivation(
+        value=number_formats.spacing(p.value, form(p)),
+        formula="2^(floor(log2 of the value) - mantissa bits)",
+        substitution=f"2**(floor(log2({p.value})) - {p.mantissa_bits})",
+        source=SOURCE_IEEE,
+    ),
     count=_count_gap,
     slips=(
-        Slip(
-            key="gap-at-one",
-            wrong=lambda p: 2.0**-p.mantissa_bits,
-            story="That is the gap after 1. It doubles with every power of two.",
-        ),
-        Slip(
-            key="relative",
-            wrong=lambda p: p.value * 2.0**-p.mantissa_bits,
-            story=(
-                "You scaled the gap with the value itself. It grows in steps: it is the same from one power of two to"
-                " the next."
-            ),
-        ),
-        Slip(
-            key="next-power",
-            wrong=lambda p: 2.0 ** (p.power + 1 - p.mantissa_bits),
-            story="You took the power of two above the value. The exponent is that of the power below.",
-        ),
-        Slip(
-            key="one-bit-more",
-            wrong=lambda p: 2.0 ** (p.power - p.mantissa_bits - 1),
-            story="That is half of the gap: what rounding can be wrong by, or what one more mantissa bit would give.",
-        ),
+        Slip("gap-at-one", lambda p: 2.0**-p.mantissa_bits)
+        | "That is the gap after 1. It doubles with every power of two.",
+        Slip("relative", lambda p: p.value * 2.0**-p.mantissa_bits)
+        | "You scaled the gap with the value itself. It grows in steps: it is the same from one power of two to"
+        " the next.",
+        Slip("next-power", lambda p: 2.0 ** (p.power + 1 - p.mantissa_bits))
+        | "You took the power of two above the value. The exponent is that of the power below.",
+        Slip("one-bit-more", lambda p: 2.0 ** (p.power - p.mantissa_bits - 1))
+        | "That is half of the gap: what rounding can be wrong by, or what one more mantissa bit would give.",
     ),
     function=AsFunction(
         takes=("value", "exponent_bits", "mantissa_bits"),
@@ -103,22 +85,6 @@ def _draw_stuck(rng: random.Random) -> Draw:
         mantissa_bits=mantissa_bits,
         exponent_bits=EXPONENT_BITS[mantissa_bits],
         update=rng.choice((2.5e-6, 5e-6, 1e-5, 2e-5, 4e-5, 7e-5, 1.5e-4, 3e-4, 6e-4, 1.2e-3, 2.4e-3)),
-    )
-
-
-def _small_stuck(rng: random.Random) -> Draw:
-    return drawn(mantissa_bits=rng.choice((2, 3)), exponent_bits=5, update=rng.choice((0.011, 0.023, 0.09)))
-
-
-def _derive_stuck(p: Draw) -> Derivation:
-    return Derivation(
-        value=number_formats.swallowed_from(p.update, form(p)),
-        formula=(
-            "the first power of two whose gap is more than twice the update: 2^(floor(log2 of the update) + mantissa"
-            " bits + 2)"
-        ),
-        substitution=f"2**(floor(log2({p.update})) + {p.mantissa_bits} + 2)",
-        source=SOURCE_TIES,
     )
 
 
@@ -141,47 +107,36 @@ STUCK = Drill(
     target_s=120,
     fewest=14,  # the answer is a power of two
     draw=_draw_stuck,
-    small=_small_stuck,
+    small=lambda rng: drawn(mantissa_bits=rng.choice((2, 3)), exponent_bits=5, update=rng.choice((0.011, 0.023, 0.09))),
     prompt=lambda p: (
         f"Weights are kept in {NAMES.get(p.mantissa_bits, 'a format')}, with {p.mantissa_bits} mantissa bits and"
         f" rounding to nearest, and there is no master copy. Every step adds {people(p.update)} to each of them. From"
         " which power of two on do weights never move?"
     ),
-    derive=_derive_stuck,
+    derive=lambda p: Derivation(
+        value=number_formats.swallowed_from(p.update, form(p)),
+        formula=(
+            "the first power of two whose gap is more than twice the update: 2^(floor(log2 of the update) + mantissa"
+            " bits + 2)"
+        ),
+        substitution=f"2**(floor(log2({p.update})) + {p.mantissa_bits} + 2)",
+        source=SOURCE_TIES,
+    ),
     count=_count_stuck,
     prerequisites=("format-gap",),
     slips=(
-        Slip(
-            key="whole-gap",
-            wrong=lambda p: number_formats.swallowed_from(p.update, form(p)) / 2,
-            story="You asked for a gap wider than the update. More than half a gap is rounded up and arrives.",
-        ),
-        Slip(
-            key="no-power",
-            wrong=lambda p: p.update * 2.0 ** (p.mantissa_bits + 1),
-            story=(
-                "You divided the update by half the gap at 1. Gaps are the same between two powers of two, so look for"
-                " the power at which they change."
-            ),
-        ),
-        Slip(
-            key="relative",
-            wrong=lambda p: p.update * 2.0**p.mantissa_bits,
-            story="You divided the update by the gap at 1. Gaps widen in steps, and half a gap is enough to arrive.",
-        ),
-        Slip(
-            key="underflow",
-            wrong=lambda p: p.update,
-            story=(
-                "You compared the update with itself. It exists in this format; it is lost when it is added to"
-                " something much larger."
-            ),
-        ),
-        Slip(
-            key="too-late",
-            wrong=lambda p: number_formats.swallowed_from(p.update, form(p)) * 2,
-            story="One power of two too late. Half the gap is what an update has to beat.",
-        ),
+        Slip("whole-gap", lambda p: number_formats.swallowed_from(p.update, form(p)) / 2)
+        | "You asked for a gap wider than the update. More than half a gap is rounded up and arrives.",
+        Slip("no-power", lambda p: p.update * 2.0 ** (p.mantissa_bits + 1))
+        | "You divided the update by half the gap at 1. Gaps are the same between two powers of two, so look for"
+        " the power at which they change.",
+        Slip("relative", lambda p: p.update * 2.0**p.mantissa_bits)
+        | "You divided the update by the gap at 1. Gaps widen in steps, and half a gap is enough to arrive.",
+        Slip("underflow", lambda p: p.update)
+        | "You compared the update with itself. It exists in this format; it is lost when it is added to"
+        " something much larger.",
+        Slip("too-late", lambda p: number_formats.swallowed_from(p.update, form(p)) * 2)
+        | "One power of two too late. Half the gap is what an update has to beat.",
     ),
 )
 

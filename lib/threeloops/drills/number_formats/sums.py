@@ -1,7 +1,6 @@
 """Drills on additions that are rounded: by a coin, and one after the other."""
 
 import math
-import random
 from fractions import Fraction
 
 from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
@@ -15,21 +14,6 @@ SOURCE_STOCHASTIC = "Gupta et al., 2015, arXiv:1502.02551, section 3.1"
 SOURCE_SUM = "Higham, SIAM J. Sci. Comput. 14(4), 1993, doi:10.1137/0914050"
 
 # --- stochastic rounding -------------------------------------------------------------------------
-
-
-def _draw_coins(rng: random.Random) -> Draw:
-    return drawn(
-        mantissa_bits=rng.choice((7, 10)),
-        weights=rng.randrange(60_000, 130_000, 5_000),
-        power=rng.choice((2, 3)),
-        share=rng.choice((0.15, 0.3, 0.35, 0.4)),
-    )
-
-
-def _small_coins(rng: random.Random) -> Draw:
-    return drawn(
-        mantissa_bits=3, weights=8 * rng.choice((3, 5)), power=rng.choice((2, 3)), share=rng.choice((0.125, 0.375))
-    )
 
 
 def update(p: Draw) -> float:
@@ -63,8 +47,15 @@ COINS = Drill(
     title="How many coins come up",
     unit="",
     target_s=120,
-    draw=_draw_coins,
-    small=_small_coins,
+    draw=lambda rng: drawn(
+        mantissa_bits=rng.choice((7, 10)),
+        weights=rng.randrange(60_000, 130_000, 5_000),
+        power=rng.choice((2, 3)),
+        share=rng.choice((0.15, 0.3, 0.35, 0.4)),
+    ),
+    small=lambda rng: drawn(
+        mantissa_bits=3, weights=8 * rng.choice((3, 5)), power=rng.choice((2, 3)), share=rng.choice((0.125, 0.375))
+    ),
     prompt=lambda p: (
         f"A layer has {p.weights:,} weights, all between {2**p.power} and {2 ** (p.power + 1)}, kept in"
         f" {NAMES.get(p.mantissa_bits, 'a format')} ({p.mantissa_bits} mantissa bits) with stochastic rounding. A step"
@@ -74,50 +65,19 @@ COINS = Drill(
     count=_count_coins,
     prerequisites=("format-gap",),
     slips=(
-        Slip(
-            key="all-move",
-            wrong=lambda p: p.weights,
-            story="You let every weight move. The update is smaller than the gap: most coins come up tails.",
-        ),
-        Slip(
-            key="half-gap",
-            wrong=lambda p: 2 * p.share * p.weights,
-            story=(
-                "You compared with half the gap. That is rounding to nearest; here the probability is the share of the"
-                " whole gap that the sum has come."
-            ),
-        ),
-        Slip(
-            key="gap-at-one",
-            wrong=lambda p: p.share * 2**p.power * p.weights,
-            story="You used the gap after 1. These weights are larger, and so are the gaps between them.",
-        ),
-        Slip(
-            key="those-that-stay",
-            wrong=lambda p: (1 - p.share) * p.weights,
-            story="Those are the weights that stay where they are.",
-        ),
+        Slip("all-move", lambda p: p.weights)
+        | "You let every weight move. The update is smaller than the gap: most coins come up tails.",
+        Slip("half-gap", lambda p: 2 * p.share * p.weights)
+        | "You compared with half the gap. That is rounding to nearest; here the probability is the share of the"
+        " whole gap that the sum has come.",
+        Slip("gap-at-one", lambda p: p.share * 2**p.power * p.weights)
+        | "You used the gap after 1. These weights are larger, and so are the gaps between them.",
+        Slip("those-that-stay", lambda p: (1 - p.share) * p.weights)
+        | "Those are the weights that stay where they are.",
     ),
 )
 
 # --- chains of additions -------------------------------------------------------------------------
-
-
-def _draw_chain(rng: random.Random) -> Draw:
-    return drawn(parts=rng.choice((5, 6, 7)), each=rng.randrange(12, 37))
-
-
-def _small_chain(rng: random.Random) -> Draw:
-    return drawn(parts=rng.choice((4, 5)), each=rng.choice((9, 11)))
-
-
-def _derive_chain(p: Draw) -> Derivation:
-    return Derivation(
-        value=summation.split(p.parts * p.each, parts=p.parts),
-        formula="terms / parts - 1 additions within a part, parts - 1 among the parts",
-        substitution=f"{p.parts * p.each} / {p.parts} - 1 + {p.parts} - 1",
-        source=SOURCE_SUM,
-    )
 
 
 def _count_chain(p: Draw) -> float:
@@ -145,41 +105,31 @@ CHAIN = Drill(
     whole="exact",
     target_s=90,
     fewest=25,  # in longer chains the number of terms and that of additions look alike
-    draw=_draw_chain,
-    small=_small_chain,
+    draw=lambda rng: drawn(parts=rng.choice((5, 6, 7)), each=rng.randrange(12, 37)),
+    small=lambda rng: drawn(parts=rng.choice((4, 5)), each=rng.choice((9, 11))),
     prompt=lambda p: (
         f"A kernel adds {p.parts * p.each} numbers. {p.parts} threads each add an equal share, one number after the"
         f" other; then one thread adds the {p.parts} sums, one after the other. Every addition rounds. How many"
         " roundings does the unluckiest number go through?"
     ),
-    derive=_derive_chain,
+    derive=lambda p: Derivation(
+        value=summation.split(p.parts * p.each, parts=p.parts),
+        formula="terms / parts - 1 additions within a part, parts - 1 among the parts",
+        substitution=f"{p.parts * p.each} / {p.parts} - 1 + {p.parts} - 1",
+        source=SOURCE_SUM,
+    ),
     count=_count_chain,
     slips=(
-        Slip(
-            key="one-thread",
-            wrong=lambda p: p.parts * p.each - 1,
-            story="That is one thread adding everything. A number is not touched by additions in other threads.",
-        ),
-        Slip(
-            key="one-part",
-            wrong=lambda p: p.each - 1,
-            story="You stopped when the thread was done. Its sum is added to others, and rounded again.",
-        ),
-        Slip(
-            key="parts-only",
-            wrong=lambda p: p.parts - 1,
-            story="You counted the last thread's additions alone. Before that, each share was added up.",
-        ),
-        Slip(
-            key="terms-not-additions",
-            wrong=lambda p: p.each + p.parts,
-            story="You counted terms. Between n terms stand n - 1 additions, here and there.",
-        ),
-        Slip(
-            key="pairwise",
-            wrong=lambda p: math.ceil(math.log2(p.parts * p.each)),
-            story="That would be adding in pairs. Here each thread adds one number after the other.",
-        ),
+        Slip("one-thread", lambda p: p.parts * p.each - 1)
+        | "That is one thread adding everything. A number is not touched by additions in other threads.",
+        Slip("one-part", lambda p: p.each - 1)
+        | "You stopped when the thread was done. Its sum is added to others, and rounded again.",
+        Slip("parts-only", lambda p: p.parts - 1)
+        | "You counted the last thread's additions alone. Before that, each share was added up.",
+        Slip("terms-not-additions", lambda p: p.each + p.parts)
+        | "You counted terms. Between n terms stand n - 1 additions, here and there.",
+        Slip("pairwise", lambda p: math.ceil(math.log2(p.parts * p.each)))
+        | "That would be adding in pairs. Here each thread adds one number after the other.",
     ),
     function=AsFunction(takes=("parts", "each"), limit={"parts": 1}, limit_case="one thread for all the terms"),
 )
