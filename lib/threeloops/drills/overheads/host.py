@@ -28,26 +28,8 @@ def _draw_workers(rng: random.Random) -> Draw:
     )
 
 
-def _small_workers(rng: random.Random) -> Draw:
-    return drawn(
-        batch=rng.choice((6, 10, 14)),
-        decode_s=rng.randrange(21, 40) / 10,
-        augment_s=rng.randrange(7, 17) / 10,
-        step_s=rng.randrange(20, 33) / 10,
-    )
-
-
 def _workers(sample_s: float, p: Draw) -> float:
     return float(input_pipeline.workers_needed(sample_s=sample_s, samples_per_step=p.batch, step_s=p.step_s))
-
-
-def _derive_workers(p: Draw) -> Derivation:
-    return Derivation(
-        value=_workers(p.decode_s + p.augment_s, p),
-        formula="ceil(samples per step × (decode + augment) / step)",
-        substitution=f"ceil({p.batch} × ({p.decode_s:.7g} + {p.augment_s:.7g}) / {p.step_s:.7g})",
-        source=SOURCE_LOADER,
-    )
 
 
 def _count_workers(p: Draw) -> float:
@@ -68,37 +50,33 @@ WORKERS = Drill(
     whole="up",
     target_s=90,
     draw=_draw_workers,
-    small=_small_workers,
+    small=lambda rng: drawn(
+        batch=rng.choice((6, 10, 14)),
+        decode_s=rng.randrange(21, 40) / 10,
+        augment_s=rng.randrange(7, 17) / 10,
+        step_s=rng.randrange(20, 33) / 10,
+    ),
     prompt=lambda p: (
         f"A device takes {p.step_s / ms:.0f} ms for a step of {p.batch} images. Decoding an image takes one worker"
         f" process {p.decode_s / ms:.1f} ms, and augmenting it another {p.augment_s / ms:.1f} ms; every process has a"
         " core of its own. How many worker processes are needed, at least, so that the device does not wait?"
     ),
-    derive=_derive_workers,
+    derive=lambda p: Derivation(
+        value=_workers(p.decode_s + p.augment_s, p),
+        formula="ceil(samples per step × (decode + augment) / step)",
+        substitution=f"ceil({p.batch} × ({p.decode_s:.7g} + {p.augment_s:.7g}) / {p.step_s:.7g})",
+        source=SOURCE_LOADER,
+    ),
     count=_count_workers,
     slips=(
-        Slip(
-            key="decode-only",
-            wrong=lambda p: _workers(p.decode_s, p),
-            story="You decoded the images and did not augment them. A worker does both.",
-        ),
-        Slip(
-            key="augment-only",
-            wrong=lambda p: _workers(p.augment_s, p),
-            story="You augmented images that were not decoded. A worker does both.",
-        ),
-        Slip(
-            key="one-image",
-            wrong=lambda p: (p.decode_s + p.augment_s) / p.step_s,
-            story="You prepared one image per step. How many does a step use up?",
-        ),
-        Slip(
-            key="images-per-worker",
-            wrong=lambda p: p.step_s / (p.decode_s + p.augment_s),
-            story=(
-                "That is how many images one worker prepares during a step. How many workers does a whole batch take?"
-            ),
-        ),
+        Slip("decode-only", lambda p: _workers(p.decode_s, p))
+        | "You decoded the images and did not augment them. A worker does both.",
+        Slip("augment-only", lambda p: _workers(p.augment_s, p))
+        | "You augmented images that were not decoded. A worker does both.",
+        Slip("one-image", lambda p: (p.decode_s + p.augment_s) / p.step_s)
+        | "You prepared one image per step. How many does a step use up?",
+        Slip("images-per-worker", lambda p: p.step_s / (p.decode_s + p.augment_s))
+        | "That is how many images one worker prepares during a step. How many workers does a whole batch take?",
     ),
 )
 
@@ -108,32 +86,12 @@ WORKERS = Drill(
 SIZES = (2.625, 2.875, 4.25, 4.375, 4.625, 5.125, 5.375, 5.875, 6.125, 7.125, 7.375, 8.125, 8.625)
 
 
-def _draw_reserved(rng: random.Random) -> Draw:
-    return drawn(tensors=rng.randrange(60, 400), size_mib=rng.choice(SIZES))
-
-
-def _small_reserved(rng: random.Random) -> Draw:
-    return drawn(tensors=rng.randrange(37, 80), size_mib=rng.choice(SIZES))
-
-
 def _bytes(p: Draw) -> int:
     return int(p.size_mib * MiB)
 
 
 def _reserved(p: Draw) -> float:
     return float(allocator_segments.reserved_bytes(num_tensors=p.tensors, requested_bytes=_bytes(p)))
-
-
-def _derive_reserved(p: Draw) -> Derivation:
-    return Derivation(
-        value=_reserved(p),
-        formula=(
-            "ceil(tensors / floor(segment / tensor)) × segment, a segment being 20 MiB for requests between 1 and"
-            " 10 MiB"
-        ),
-        substitution=f"ceil({p.tensors} / floor(20 / {p.size_mib})) × 20 × {MiB}",
-        source=SOURCE_ALLOCATOR,
-    )
 
 
 def _count_reserved(p: Draw) -> float:
@@ -150,39 +108,32 @@ RESERVED = Drill(
     unit="B",
     capacity=True,
     target_s=120,
-    draw=_draw_reserved,
-    small=_small_reserved,
+    draw=lambda rng: drawn(tensors=rng.randrange(60, 400), size_mib=rng.choice(SIZES)),
+    small=lambda rng: drawn(tensors=rng.randrange(37, 80), size_mib=rng.choice(SIZES)),
     prompt=lambda p: (
         f"A program allocates {p.tensors} tensors of {p.size_mib:g} MiB with PyTorch's caching allocator (default"
         " settings, one stream, empty before), and keeps them all. For requests of this size the allocator takes"
         " segments of 20 MiB from the device and cuts them up. How much memory is reserved?"
     ),
-    derive=_derive_reserved,
+    derive=lambda p: Derivation(
+        value=_reserved(p),
+        formula=(
+            "ceil(tensors / floor(segment / tensor)) × segment, a segment being 20 MiB for requests between 1 and"
+            " 10 MiB"
+        ),
+        substitution=f"ceil({p.tensors} / floor(20 / {p.size_mib})) × 20 × {MiB}",
+        source=SOURCE_ALLOCATOR,
+    ),
     count=_count_reserved,
     slips=(
-        Slip(
-            key="allocated",
-            wrong=lambda p: float(p.tensors * _bytes(p)),
-            story="That is what the tensors hold. The allocator takes memory in whole segments.",
-        ),
-        Slip(
-            key="segment-each",
-            wrong=lambda p: float(p.tensors * 20 * MiB),
-            story="You gave each tensor a segment of its own. A segment is cut up.",
-        ),
-        Slip(
-            key="half-segments",
-            wrong=lambda p: _reserved(p) / 2,
-            story="Your segments are half as large as those in the question.",
-        ),
-        Slip(
-            key="power-of-two",
-            wrong=lambda p: float(p.tensors * 2 ** math.ceil(math.log2(p.size_mib)) * MiB),
-            story=(
-                "You rounded each tensor up to a power of two, as allocators of another kind do. Here tensors share"
-                " segments."
-            ),
-        ),
+        Slip("allocated", lambda p: float(p.tensors * _bytes(p)))
+        | "That is what the tensors hold. The allocator takes memory in whole segments.",
+        Slip("segment-each", lambda p: float(p.tensors * 20 * MiB))
+        | "You gave each tensor a segment of its own. A segment is cut up.",
+        Slip("half-segments", lambda p: _reserved(p) / 2) | "Your segments are half as large as those in the question.",
+        Slip("power-of-two", lambda p: float(p.tensors * 2 ** math.ceil(math.log2(p.size_mib)) * MiB))
+        | "You rounded each tensor up to a power of two, as allocators of another kind do. Here tensors share"
+        " segments.",
     ),
 )
 

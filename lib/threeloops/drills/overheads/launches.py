@@ -5,7 +5,7 @@ to be compiled first.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.drills.engine.fair_draws import alike, too_close
 from threeloops.drills.engine.searches import wanted
 from threeloops.inner_loop import launches, padding
@@ -85,26 +85,14 @@ EVEN = Drill(
     derive=_derive_even,
     count=_count_even,
     slips=(
-        Slip(
-            key="bytes-as-elements",
-            wrong=lambda p: _derive_even(p).value * (p.inputs + 1) * p.bytes_per_element,
-            story="You stopped at bytes. How many of them does one element of the result cost?",
-        ),
-        Slip(
-            key="one-tensor",
-            wrong=lambda p: _derive_even(p).value * (p.inputs + 1),
-            story="You moved one tensor. The kernel reads all of its inputs and writes a result.",
-        ),
-        Slip(
-            key="write-forgotten",
-            wrong=lambda p: _derive_even(p).value * (p.inputs + 1) / p.inputs,
-            story="You read the inputs and wrote nothing. The result has to reach memory as well.",
-        ),
-        Slip(
-            key="one-byte-each",
-            wrong=lambda p: _derive_even(p).value * p.bytes_per_element,
-            story="You took an element for a byte. Read again which size it has.",
-        ),
+        Slip("bytes-as-elements", lambda p: _derive_even(p).value * (p.inputs + 1) * p.bytes_per_element)
+        | "You stopped at bytes. How many of them does one element of the result cost?",
+        Slip("one-tensor", lambda p: _derive_even(p).value * (p.inputs + 1))
+        | "You moved one tensor. The kernel reads all of its inputs and writes a result.",
+        Slip("write-forgotten", lambda p: _derive_even(p).value * (p.inputs + 1) / p.inputs)
+        | "You read the inputs and wrote nothing. The result has to reach memory as well.",
+        Slip("one-byte-each", lambda p: _derive_even(p).value * p.bytes_per_element)
+        | "You took an element for a byte. Read again which size it has.",
     ),
 )
 
@@ -123,27 +111,12 @@ def _draw_replay(rng: random.Random) -> Draw:
     )
 
 
-def _small_replay(rng: random.Random) -> Draw:
-    p = _draw_replay(rng)
-    p.layers = rng.randrange(2, 6)
-    return p
-
-
 def _kernels(p: Draw) -> int:
     return int(p.layers * p.ops)
 
 
 def _replayed(p: Draw) -> float:
     return launches.replayed_s(num_kernels=_kernels(p), kernel_s=p.kernel_s, graph_launch_s=p.launch_s, gap_s=p.gap_s)
-
-
-def _derive_replay(p: Draw) -> Derivation:
-    return Derivation(
-        value=_replayed(p),
-        formula="launching the graph + layers × kernels per layer × (kernel + gap)",
-        substitution=f"{p.launch_s:.9g} + {p.layers} × {p.ops} × ({p.kernel_s:.9g} + {p.gap_s:.9g})",
-        source=SOURCE_GRAPHS,
-    )
 
 
 REPLAY = Drill(
@@ -153,36 +126,31 @@ REPLAY = Drill(
     unit="s",
     target_s=120,
     draw=_draw_replay,
-    small=_small_replay,
+    small=lambda rng: changed(_draw_replay(rng), layers=rng.randrange(2, 6)),
     prompt=lambda p: (
         f"A decode step is {p.layers} layers of {p.ops} kernels. Each kernel runs {p.kernel_s / us:.2f} µs, and the"
         f" processor needs {p.issue_s / us:.2f} µs to issue it. The step is recorded as a graph: launching that takes"
         f" {p.launch_s / us:.0f} µs, and the device then leaves a gap of {p.gap_s / us:.2f} µs before each kernel. How"
         " long does the replayed step take, from the launch to the end of the last kernel?"
     ),
-    derive=_derive_replay,
+    derive=lambda p: Derivation(
+        value=_replayed(p),
+        formula="launching the graph + layers × kernels per layer × (kernel + gap)",
+        substitution=f"{p.launch_s:.9g} + {p.layers} × {p.ops} × ({p.kernel_s:.9g} + {p.gap_s:.9g})",
+        source=SOURCE_GRAPHS,
+    ),
     count=lambda p: launch_queue.replay([p.kernel_s] * _kernels(p), launch_s=p.launch_s, gap_s=p.gap_s).finished_s,
     slips=(
         Slip(
-            key="not-replayed",
-            wrong=lambda p: launches.queued_s(num_kernels=_kernels(p), issue_s=p.issue_s, kernel_s=p.kernel_s),
-            story="That is the step before it was recorded: the processor still issues every kernel.",
-        ),
-        Slip(
-            key="no-gaps",
-            wrong=lambda p: _replayed(p) - _kernels(p) * p.gap_s,
-            story="You let the kernels touch each other. The device needs a moment between two of them.",
-        ),
-        Slip(
-            key="still-issued",
-            wrong=lambda p: _replayed(p) + _kernels(p) * p.issue_s,
-            story="You issued every kernel as well. The recording is issued once, as a whole.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: p.launch_s + p.ops * (p.kernel_s + p.gap_s),
-            story="You replayed one layer. The recording holds all of them.",
-        ),
+            "not-replayed", lambda p: launches.queued_s(num_kernels=_kernels(p), issue_s=p.issue_s, kernel_s=p.kernel_s)
+        )
+        | "That is the step before it was recorded: the processor still issues every kernel.",
+        Slip("no-gaps", lambda p: _replayed(p) - _kernels(p) * p.gap_s)
+        | "You let the kernels touch each other. The device needs a moment between two of them.",
+        Slip("still-issued", lambda p: _replayed(p) + _kernels(p) * p.issue_s)
+        | "You issued every kernel as well. The recording is issued once, as a whole.",
+        Slip("one-layer", lambda p: p.launch_s + p.ops * (p.kernel_s + p.gap_s))
+        | "You replayed one layer. The recording holds all of them.",
     ),
 )
 
@@ -201,15 +169,6 @@ def _draw_paid(rng: random.Random) -> Draw:
 def _small_paid(rng: random.Random) -> Draw:
     saved, calls, after = rng.randrange(2, 9), rng.randrange(11, 60), rng.randrange(13, 40)
     return drawn(compile_s=float(saved * calls), before_s=float(after + saved), after_s=float(after))
-
-
-def _derive_paid(p: Draw) -> Derivation:
-    return Derivation(
-        value=launches.calls_until_paid(compile_s=p.compile_s, before_s=p.before_s, after_s=p.after_s),
-        formula="time to compile / (step before - step after)",
-        substitution=f"{p.compile_s:.9g} / ({p.before_s:.9g} - {p.after_s:.9g})",
-        source="PyTorch documentation, torch.compile tutorial, 2025",
-    )
 
 
 def _count_paid(p: Draw) -> float:
@@ -233,29 +192,22 @@ PAID = Drill(
         f" takes {p.compile_s:.0f} s, once, during which nothing is trained. After how many steps has compiling paid"
         " for itself?"
     ),
-    derive=_derive_paid,
+    derive=lambda p: Derivation(
+        value=launches.calls_until_paid(compile_s=p.compile_s, before_s=p.before_s, after_s=p.after_s),
+        formula="time to compile / (step before - step after)",
+        substitution=f"{p.compile_s:.9g} / ({p.before_s:.9g} - {p.after_s:.9g})",
+        source="PyTorch documentation, torch.compile tutorial, 2025",
+    ),
     count=_count_paid,
     slips=(
-        Slip(
-            key="old-steps",
-            wrong=lambda p: p.compile_s / p.before_s,
-            story="You counted the old steps that fit into compiling. What does each new step save?",
-        ),
-        Slip(
-            key="new-steps",
-            wrong=lambda p: p.compile_s / p.after_s,
-            story="You counted the new steps that fit into compiling. What does each of them save?",
-        ),
-        Slip(
-            key="speed-up",
-            wrong=lambda p: p.compile_s * p.before_s / p.after_s,
-            story="You multiplied by a speed-up. That is a ratio; what is paid back is a difference.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.compile_s / (p.before_s + p.after_s),
-            story="You added the two kinds of step. One takes the place of the other.",
-        ),
+        Slip("old-steps", lambda p: p.compile_s / p.before_s)
+        | "You counted the old steps that fit into compiling. What does each new step save?",
+        Slip("new-steps", lambda p: p.compile_s / p.after_s)
+        | "You counted the new steps that fit into compiling. What does each of them save?",
+        Slip("speed-up", lambda p: p.compile_s * p.before_s / p.after_s)
+        | "You multiplied by a speed-up. That is a ratio; what is paid back is a difference.",
+        Slip("added", lambda p: p.compile_s / (p.before_s + p.after_s))
+        | "You added the two kinds of step. One takes the place of the other.",
     ),
 )
 
@@ -284,15 +236,6 @@ def _shapes(p: Draw) -> int:
     return padding.num_shapes(shortest=p.shortest, longest=p.longest, multiple=p.multiple)
 
 
-def _derive_shapes(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(_shapes(p)),
-        formula="ceil(longest / multiple) - ceil(shortest / multiple) + 1",
-        substitution=f"ceil({p.longest} / {p.multiple}) - ceil({p.shortest} / {p.multiple}) + 1",
-        source=SOURCE_RECOMPILE,
-    )
-
-
 def _count_shapes(p: Draw) -> float:
     """Every length that occurs, padded one position at a time; every new one is compiled."""
     compiled = set()
@@ -319,34 +262,24 @@ SHAPES = Drill(
         f" later, and each is padded to the next multiple of {p.multiple}. How many times is the model compiled in all,"
         " if no limit stops it?"
     ),
-    derive=_derive_shapes,
+    derive=lambda p: Derivation(
+        value=float(_shapes(p)),
+        formula="ceil(longest / multiple) - ceil(shortest / multiple) + 1",
+        substitution=f"ceil({p.longest} / {p.multiple}) - ceil({p.shortest} / {p.multiple}) + 1",
+        source=SOURCE_RECOMPILE,
+    ),
     count=_count_shapes,
     slips=(
-        Slip(
-            key="every-length",
-            wrong=lambda p: float(p.longest - p.shortest + 1),
-            story="You compiled for every length. Padded lengths are fewer.",
-        ),
-        Slip(
-            key="from-nothing",
-            wrong=lambda p: float(-(-p.longest // p.multiple)),
-            story="You began at length zero. Shorter sequences do not occur.",
-        ),
-        Slip(
-            key="shorter-ones",
-            wrong=lambda p: float(-(-p.shortest // p.multiple)),
-            story="You counted the multiples below the range. Which lie in it?",
-        ),
-        Slip(
-            key="padding-per-sequence",
-            wrong=lambda p: (p.multiple - 1) / 2,
-            story="That is how many positions padding wastes in a sequence. The question is how many lengths are left.",
-        ),
-        Slip(
-            key="both-ends-added",
-            wrong=lambda p: float(-(-p.longest // p.multiple) + -(-p.shortest // p.multiple)),
-            story="You added the two ends of the range. Count what lies between them.",
-        ),
+        Slip("every-length", lambda p: float(p.longest - p.shortest + 1))
+        | "You compiled for every length. Padded lengths are fewer.",
+        Slip("from-nothing", lambda p: float(-(-p.longest // p.multiple)))
+        | "You began at length zero. Shorter sequences do not occur.",
+        Slip("shorter-ones", lambda p: float(-(-p.shortest // p.multiple)))
+        | "You counted the multiples below the range. Which lie in it?",
+        Slip("padding-per-sequence", lambda p: (p.multiple - 1) / 2)
+        | "That is how many positions padding wastes in a sequence. The question is how many lengths are left.",
+        Slip("both-ends-added", lambda p: float(-(-p.longest // p.multiple) + -(-p.shortest // p.multiple)))
+        | "You added the two ends of the range. Count what lies between them.",
     ),
 )
 
