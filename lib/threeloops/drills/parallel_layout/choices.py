@@ -89,26 +89,14 @@ FIXED = Drill(
     ),
     count=_count_fixed,
     slips=(
-        Slip(
-            key="before-the-move",
-            wrong=lambda p: _idle(p.pp, _runs(p, p.few)),
-            story="That was the share before. What does a replica have left to do now?",
-        ),
-        Slip(
-            key="over-work",
-            wrong=lambda p: (p.pp - 1) / _runs(p, p.gpus),
-            story="You compared idle time with working time. The question is about the step, which is both.",
-        ),
-        Slip(
-            key="whole-batch",
-            wrong=lambda p: _idle(p.pp, p.batch / p.size),
-            story="You sent the whole batch through one pipeline. Each replica has one, and its own part of the batch.",
-        ),
-        Slip(
-            key="stages-are-replicas",
-            wrong=lambda p: _idle(p.pp, p.batch * p.tp / (p.gpus * p.size)),
-            story="You counted pipeline stages as replicas. They share the same micro-batches.",
-        ),
+        Slip("before-the-move", lambda p: _idle(p.pp, _runs(p, p.few)))
+        | "That was the share before. What does a replica have left to do now?",
+        Slip("over-work", lambda p: (p.pp - 1) / _runs(p, p.gpus))
+        | "You compared idle time with working time. The question is about the step, which is both.",
+        Slip("whole-batch", lambda p: _idle(p.pp, p.batch / p.size))
+        | "You sent the whole batch through one pipeline. Each replica has one, and its own part of the batch.",
+        Slip("stages-are-replicas", lambda p: _idle(p.pp, p.batch * p.tp / (p.gpus * p.size)))
+        | "You counted pipeline stages as replicas. They share the same micro-batches.",
     ),
     prerequisites=("pipeline-global-batch",),
 )
@@ -191,26 +179,14 @@ LINKS = Drill(
     ),
     count=_count_links,
     slips=(
-        Slip(
-            key="forward-only",
-            wrong=lambda p: p.runs * p.tokens * p.hidden * 2 * (2 * p.layers * 2 * (p.tp - 1) / p.tp - 1),
-            story="You counted half of the exchanges: the forward pass alone, or one block of each layer.",
-        ),
-        Slip(
-            key="whole-tensor-each-step",
-            wrong=lambda p: p.runs * p.tokens * p.hidden * 2 * (4 * p.layers * 2 * (p.tp - 1) - 2),
-            story="You sent the whole tensor in every step of the ring. A step moves one piece of it.",
-        ),
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: p.tokens * p.hidden * 2 * (4 * p.layers * 2 * (p.tp - 1) / p.tp - 2),
-            story="That is one micro-batch.",
-        ),
-        Slip(
-            key="fp32",
-            wrong=lambda p: p.runs * p.tokens * p.hidden * 4 * (4 * p.layers * 2 * (p.tp - 1) / p.tp - 2),
-            story="You sent numbers of 4 bytes.",
-        ),
+        Slip("forward-only", lambda p: p.runs * p.tokens * p.hidden * 2 * (2 * p.layers * 2 * (p.tp - 1) / p.tp - 1))
+        | "You counted half of the exchanges: the forward pass alone, or one block of each layer.",
+        Slip("whole-tensor-each-step", lambda p: p.runs * p.tokens * p.hidden * 2 * (4 * p.layers * 2 * (p.tp - 1) - 2))
+        | "You sent the whole tensor in every step of the ring. A step moves one piece of it.",
+        Slip("one-micro-batch", lambda p: p.tokens * p.hidden * 2 * (4 * p.layers * 2 * (p.tp - 1) / p.tp - 2))
+        | "That is one micro-batch.",
+        Slip("fp32", lambda p: p.runs * p.tokens * p.hidden * 4 * (4 * p.layers * 2 * (p.tp - 1) / p.tp - 2))
+        | "You sent numbers of 4 bytes.",
     ),
 )
 
@@ -226,12 +202,6 @@ def _draw_crossing(rng: random.Random) -> Draw:
         size=rng.choice(range(11, 39)) * GB,
         card=rng.choice((12.5, 25.0)) * GB,
         inside=rng.choice((300, 450)) * GB,
-    )
-
-
-def _small_crossing(rng: random.Random) -> Draw:
-    return drawn(
-        nodes=rng.choice((3, 5)), per_node=8, tp=4, size=rng.choice((11.0, 13.0)) * GB, card=12.5 * GB, inside=450 * GB
     )
 
 
@@ -282,7 +252,9 @@ CROSSING = Drill(
     unit="s",
     target_s=150,
     draw=_draw_crossing,
-    small=_small_crossing,
+    small=lambda rng: drawn(
+        nodes=rng.choice((3, 5)), per_node=8, tp=4, size=rng.choice((11.0, 13.0)) * GB, card=12.5 * GB, inside=450 * GB
+    ),
     prompt=lambda p: (
         f"{p.nodes} nodes have {p.per_node} GPUs each, joined by {fmt_bytes(p.inside, base=10)}/s links (one way);"
         f" every GPU has a network card of {fmt_bytes(p.card, base=10)}/s. Tensor groups of {p.tp} sit side by side in"
@@ -303,26 +275,14 @@ CROSSING = Drill(
     ),
     count=_count_crossing,
     slips=(
-        Slip(
-            key="one-card",
-            wrong=lambda p: _crossing_s(p, 1, (_ranks(p) - 1) / _ranks(p)),
-            story="You sent everything out of one card per node. The group has more members there.",
-        ),
-        Slip(
-            key="all-cards",
-            wrong=lambda p: _crossing_s(p, p.per_node, (_ranks(p) - 1) / _ranks(p)),
-            story="You gave the group all cards of a node. Other groups sit there, too, and send at the same time.",
-        ),
-        Slip(
-            key="inside-rate",
-            wrong=lambda p: 2 * (_ranks(p) - 1) / _ranks(p) * p.size / p.inside,
-            story="You used the rate inside a node. The rings have to leave it.",
-        ),
-        Slip(
-            key="half-an-all-reduce",
-            wrong=lambda p: _crossing_s(p, p.per_node // p.tp, (_ranks(p) - 1) / _ranks(p)) / 2,
-            story="That is one half: a reduce-scatter. The sums have to be gathered again.",
-        ),
+        Slip("one-card", lambda p: _crossing_s(p, 1, (_ranks(p) - 1) / _ranks(p)))
+        | "You sent everything out of one card per node. The group has more members there.",
+        Slip("all-cards", lambda p: _crossing_s(p, p.per_node, (_ranks(p) - 1) / _ranks(p)))
+        | "You gave the group all cards of a node. Other groups sit there, too, and send at the same time.",
+        Slip("inside-rate", lambda p: 2 * (_ranks(p) - 1) / _ranks(p) * p.size / p.inside)
+        | "You used the rate inside a node. The rings have to leave it.",
+        Slip("half-an-all-reduce", lambda p: _crossing_s(p, p.per_node // p.tp, (_ranks(p) - 1) / _ranks(p)) / 2)
+        | "That is one half: a reduce-scatter. The sums have to be gathered again.",
     ),
     prerequisites=("shared-network-cards",),
 )
@@ -410,40 +370,32 @@ RUNNER_UP = Drill(
     count=_count_runner,
     slips=(
         Slip(
-            key="bubble-of-kernels",
-            wrong=lambda p: (
+            "bubble-of-kernels",
+            lambda p: (
                 p.work_s * (p.many - 1) / p.many_runs + p.cheap_s - p.work_s * (p.few - 1) / p.few_runs - p.dear_s
             ),
-            story=(
-                "Your bubbles are made of kernels alone. A pass that waits for its exchange keeps the next stage"
-                " waiting, too."
-            ),
-        ),
+        )
+        | "Your bubbles are made of kernels alone. A pass that waits for its exchange keeps the next stage"
+        " waiting, too.",
         Slip(
-            key="share-of-step",
-            wrong=lambda p: _lost(
+            "share-of-step",
+            lambda p: _lost(
                 p, 1 + (p.many - 1) / (p.many_runs + p.many - 1), 1 + (p.few - 1) / (p.few_runs + p.few - 1)
             ),
-            story="You added the bubble's share of the step to the work. It has to be a share of the work.",
-        ),
+        )
+        | "You added the bubble's share of the step to the work. It has to be a share of the work.",
+        Slip("no-exchanges", lambda p: p.work_s * ((p.many - 1) / p.many_runs - (p.few - 1) / p.few_runs))
+        | "You compared the bubbles alone. The layouts wait for different exchanges as well.",
         Slip(
-            key="no-exchanges",
-            wrong=lambda p: p.work_s * ((p.many - 1) / p.many_runs - (p.few - 1) / p.few_runs),
-            story="You compared the bubbles alone. The layouts wait for different exchanges as well.",
-        ),
-        Slip(
-            key="exchanges-swapped",
-            wrong=lambda p: (
+            "exchanges-swapped",
+            lambda p: (
                 (p.work_s + p.dear_s) * (1 + (p.many - 1) / p.many_runs)
                 - (p.work_s + p.cheap_s) * (1 + (p.few - 1) / p.few_runs)
             ),
-            story="You gave each layout the other's exchanges.",
-        ),
-        Slip(
-            key="whole-step",
-            wrong=lambda p: (p.work_s + p.cheap_s) * (1 + (p.many - 1) / p.many_runs),
-            story="That is the second layout's whole step.",
-        ),
+        )
+        | "You gave each layout the other's exchanges.",
+        Slip("whole-step", lambda p: (p.work_s + p.cheap_s) * (1 + (p.many - 1) / p.many_runs))
+        | "That is the second layout's whole step.",
     ),
     prerequisites=("pipeline-step-time",),
     function=AsFunction(

@@ -44,19 +44,6 @@ def _draw_data(rng: random.Random) -> Draw:
     )
 
 
-def _small_data(rng: random.Random) -> Draw:
-    return drawn(
-        nodes=rng.choice((2, 3)),
-        gpus=rng.choice((2, 4)),
-        tera=rng.choice((100, 150)) * 1e-12,
-        inside=70.0,
-        gigabit=8 * rng.choice((2, 3)) / GB,
-        experts=6,
-        top_k=rng.choice((1, 2)),
-        bytes=8,
-    )
-
-
 def _data(p: Draw, factor: float = 1.0, **other: int) -> float:
     at = {"nodes": p.nodes, "ranks_per_node": p.gpus, "num_experts": p.experts, "top_k": p.top_k} | other
     return math.ceil(
@@ -100,7 +87,16 @@ DATA = Drill(
     loose="bound",
     target_s=180,
     draw=_draw_data,
-    small=_small_data,
+    small=lambda rng: drawn(
+        nodes=rng.choice((2, 3)),
+        gpus=rng.choice((2, 4)),
+        tera=rng.choice((100, 150)) * 1e-12,
+        inside=70.0,
+        gigabit=8 * rng.choice((2, 3)) / GB,
+        experts=6,
+        top_k=rng.choice((1, 2)),
+        bytes=8,
+    ),
     wanted=lambda p: (p.nodes - 1) / p.nodes / (p.gigabit / 8) > 1.1 * 7 / (p.inside / GB),
     prompt=lambda p: (
         f"{p.nodes} nodes of {p.gpus} GPUs train a mixture of {p.experts} experts a layer, of which a token visits"
@@ -123,45 +119,19 @@ DATA = Drill(
     count=_count_data,
     prerequisites=("two-level-all-reduce",),
     slips=(
-        Slip(
-            key="dense",
-            wrong=lambda p: _data(p, num_experts=1, top_k=1),
-            story="You computed with every expert. A token visits a few of them, and the gradients of all travel.",
-        ),
-        Slip(
-            key="one-card",
-            wrong=lambda p: _data(p, factor=p.gpus),
-            story="You sent all gradients through each card. After the sums inside the node a GPU carries its part.",
-        ),
-        Slip(
-            key="whole-pass",
-            wrong=lambda p: _data(p, factor=2 / 3),
-            story="You hid the exchange behind the forward pass, too. Gradients exist in the backward pass.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: _data(p, factor=1 / 8),
-            story="You took the card's bits for bytes.",
-        ),
-        Slip(
-            key="once-round",
-            wrong=lambda p: _data(p, factor=1 / 2),
-            story="Half of it: you sent the sums round once, or took four FLOPs a weight for eight.",
-        ),
+        Slip("dense", lambda p: _data(p, num_experts=1, top_k=1))
+        | "You computed with every expert. A token visits a few of them, and the gradients of all travel.",
+        Slip("one-card", lambda p: _data(p, factor=p.gpus))
+        | "You sent all gradients through each card. After the sums inside the node a GPU carries its part.",
+        Slip("whole-pass", lambda p: _data(p, factor=2 / 3))
+        | "You hid the exchange behind the forward pass, too. Gradients exist in the backward pass.",
+        Slip("bits", lambda p: _data(p, factor=1 / 8)) | "You took the card's bits for bytes.",
+        Slip("once-round", lambda p: _data(p, factor=1 / 2))
+        | "Half of it: you sent the sums round once, or took four FLOPs a weight for eight.",
     ),
 )
 
 # --- tensor parallelism --------------------------------------------------------------------------
-
-
-def _draw_tensor(rng: random.Random) -> Draw:
-    return drawn(
-        hidden=512 * rng.randrange(10, 38, 2),
-        tera=rng.randrange(420, 1000, 20),
-        rate=rng.choice((450, 600, 900)) * GB,
-        tokens=4096,
-        bytes=2,
-    )
 
 
 def _small_tensor(rng: random.Random) -> Draw:
@@ -205,7 +175,13 @@ TENSOR = Drill(
     unit="",
     whole="down",
     target_s=150,
-    draw=_draw_tensor,
+    draw=lambda rng: drawn(
+        hidden=512 * rng.randrange(10, 38, 2),
+        tera=rng.randrange(420, 1000, 20),
+        rate=rng.choice((450, 600, 900)) * GB,
+        tokens=4096,
+        bytes=2,
+    ),
     small=_small_tensor,
     prompt=lambda p: (
         f"A layer of 12 × {p.hidden:,}² weights, {p.hidden:,} wide, is cut by tensor parallelism: attention and MLP"
@@ -223,27 +199,15 @@ TENSOR = Drill(
     count=_count_tensor,
     prerequisites=("tensor-bytes-sent",),
     slips=(
-        Slip(
-            key="forward-compute",
-            wrong=lambda p: _tensor(p, 1 / 3),
-            story="You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
-        ),
-        Slip(
-            key="half-of-the-exchange",
-            wrong=lambda p: _tensor(p, 2),
-            story="Half of the exchange is missing: two halves of a layer, two passes, and an all-reduce goes round"
-            " twice.",
-        ),
-        Slip(
-            key="mlp-alone",
-            wrong=lambda p: _tensor(p, weights=8),
-            story="You took the MLP's weights against the exchange of the whole layer.",
-        ),
-        Slip(
-            key="half-of-the-flops",
-            wrong=lambda p: _tensor(p, 1 / 2),
-            story="You counted a multiplication and its addition as one operation.",
-        ),
+        Slip("forward-compute", lambda p: _tensor(p, 1 / 3))
+        | "You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
+        Slip("half-of-the-exchange", lambda p: _tensor(p, 2))
+        | "Half of the exchange is missing: two halves of a layer, two passes, and an all-reduce goes round"
+        " twice.",
+        Slip("mlp-alone", lambda p: _tensor(p, weights=8))
+        | "You took the MLP's weights against the exchange of the whole layer.",
+        Slip("half-of-the-flops", lambda p: _tensor(p, 1 / 2))
+        | "You counted a multiplication and its addition as one operation.",
     ),
 )
 
@@ -315,50 +279,18 @@ SPLIT = Drill(
     count=_count_split,
     prerequisites=("tensor-bytes-sent", "fully-sharded-traffic"),
     slips=(
-        Slip(
-            key="no-root",
-            wrong=lambda p: _split(p) ** 2,
-            story="A group of n has n times the tokens of a GPU, so n stands in both terms.",
-        ),
-        Slip(
-            key="half-of-the-exchange",
-            wrong=lambda p: _split(p, tokens=0.5),
-            story="Half of the activations are missing: an all-reduce sends each of them nearly twice.",
-        ),
-        Slip(
-            key="one-gather",
-            wrong=lambda p: _split(p, weights=2 / 3),
-            story="Shards travel three times: gathered for each pass, and scattered as gradients.",
-        ),
-        Slip(
-            key="tokens-of-all",
-            wrong=lambda p: _split(p, tokens=p.gpus),
-            story="You took the tokens of all GPUs. A group carries those of its own.",
-        ),
+        Slip("no-root", lambda p: _split(p) ** 2)
+        | "A group of n has n times the tokens of a GPU, so n stands in both terms.",
+        Slip("half-of-the-exchange", lambda p: _split(p, tokens=0.5))
+        | "Half of the activations are missing: an all-reduce sends each of them nearly twice.",
+        Slip("one-gather", lambda p: _split(p, weights=2 / 3))
+        | "Shards travel three times: gathered for each pass, and scattered as gradients.",
+        Slip("tokens-of-all", lambda p: _split(p, tokens=p.gpus))
+        | "You took the tokens of all GPUs. A group carries those of its own.",
     ),
 )
 
 # --- a pipeline against sharding -----------------------------------------------------------------
-
-
-def _draw_pipeline(rng: random.Random) -> Draw:
-    return drawn(
-        pp=rng.choice((6, 8, 12)),
-        micro_batches=rng.choice((12, 16, 24, 32)),
-        tera=rng.randrange(420, 1000, 20),
-        gigabit=rng.choice((200, 400, 800)),
-        bytes=2,
-    )
-
-
-def _small_pipeline(rng: random.Random) -> Draw:
-    return drawn(
-        pp=rng.choice((3, 4)),
-        micro_batches=rng.choice((5, 7)),
-        tera=rng.choice((120, 170)) * 1e-12,
-        gigabit=8 * rng.choice((3, 5)) / GB,
-        bytes=8,
-    )
 
 
 def _hiding(p: Draw) -> float:
@@ -414,8 +346,20 @@ PIPELINE = Drill(
     whole="up",
     loose="bound",
     target_s=200,
-    draw=_draw_pipeline,
-    small=_small_pipeline,
+    draw=lambda rng: drawn(
+        pp=rng.choice((6, 8, 12)),
+        micro_batches=rng.choice((12, 16, 24, 32)),
+        tera=rng.randrange(420, 1000, 20),
+        gigabit=rng.choice((200, 400, 800)),
+        bytes=2,
+    ),
+    small=lambda rng: drawn(
+        pp=rng.choice((3, 4)),
+        micro_batches=rng.choice((5, 7)),
+        tera=rng.choice((120, 170)) * 1e-12,
+        gigabit=8 * rng.choice((3, 5)) / GB,
+        bytes=8,
+    ),
     prompt=lambda p: (
         f"{p.pp} GPUs, each in a machine of its own with a card of {p.gigabit} Gbit/s, multiply at {p.tera} TFLOP/s."
         " They train a dense model in 16 bits, either fully sharded (weights gathered in each pass, gradients"
@@ -436,43 +380,21 @@ PIPELINE = Drill(
     count=_count_pipeline,
     prerequisites=("pipeline-bubble-share", "fully-sharded-traffic"),
     slips=(
+        Slip("no-bubble", lambda p: math.ceil(SAFE * _hiding(p)))
+        | "That is where sharding costs nothing. The pipeline it is held against has a bubble.",
         Slip(
-            key="no-bubble",
-            wrong=lambda p: math.ceil(SAFE * _hiding(p)),
-            story="That is where sharding costs nothing. The pipeline it is held against has a bubble.",
-        ),
-        Slip(
-            key="bubble-of-the-step",
-            wrong=lambda p: math.ceil(SAFE * _hiding(p) * (p.micro_batches + p.pp - 1) / p.micro_batches),
-            story="You let the bubble ask for more tokens. A slower rival is beaten with fewer.",
-        ),
-        Slip(
-            key="every-rank",
-            wrong=lambda p: _break_even(p, 2),
-            story="Twice as many: you hid an all-reduce behind the forward pass, or took one direction of the card for"
-            " half.",
-        ),
-        Slip(
-            key="bits",
-            wrong=lambda p: _break_even(p, 1 / 8),
-            story="You took the card's bits for bytes.",
-        ),
+            "bubble-of-the-step",
+            lambda p: math.ceil(SAFE * _hiding(p) * (p.micro_batches + p.pp - 1) / p.micro_batches),
+        )
+        | "You let the bubble ask for more tokens. A slower rival is beaten with fewer.",
+        Slip("every-rank", lambda p: _break_even(p, 2))
+        | "Twice as many: you hid an all-reduce behind the forward pass, or took one direction of the card for"
+        " half.",
+        Slip("bits", lambda p: _break_even(p, 1 / 8)) | "You took the card's bits for bytes.",
     ),
 )
 
 # --- experts -------------------------------------------------------------------------------------
-
-
-def _draw_width(rng: random.Random) -> Draw:
-    return drawn(
-        ep=rng.choice((8, 16, 32, 64)),
-        tera=rng.randrange(420, 1000, 20),
-        rate=rng.choice((50, 100, 450, 900)) * GB,
-        hidden=rng.choice((4096, 5120, 7168)),
-        tokens=4096,
-        there=1,
-        back=2,
-    )
 
 
 def _small_width(rng: random.Random) -> Draw:
@@ -523,7 +445,15 @@ WIDTH = Drill(
     whole="up",
     loose="bound",
     target_s=150,
-    draw=_draw_width,
+    draw=lambda rng: drawn(
+        ep=rng.choice((8, 16, 32, 64)),
+        tera=rng.randrange(420, 1000, 20),
+        rate=rng.choice((50, 100, 450, 900)) * GB,
+        hidden=rng.choice((4096, 5120, 7168)),
+        tokens=4096,
+        there=1,
+        back=2,
+    ),
     small=_small_width,
     prompt=lambda p: (
         f"Experts with three matrices (gate, up, down) are dealt out to {p.ep} GPUs; the router is even, and every copy"
@@ -544,26 +474,13 @@ WIDTH = Drill(
     count=_count_width,
     prerequisites=("expert-all-to-all",),
     slips=(
-        Slip(
-            key="two-matrices",
-            wrong=lambda p: _width(p, matrices=2),
-            story="You multiplied with two matrices. A gated expert has three.",
-        ),
-        Slip(
-            key="one-way",
-            wrong=lambda p: _width(p, bytes_per_element=p.there / 2),
-            story="You sent the tokens there and left them. They come back, in twice the bytes.",
-        ),
-        Slip(
-            key="both-wide",
-            wrong=lambda p: _width(p, bytes_per_element=p.back),
-            story="You sent 16 bits both ways.",
-        ),
-        Slip(
-            key="no-addition",
-            wrong=lambda p: _width(p, bytes_per_element=p.there + p.back),
-            story="You counted a multiplication and its addition as one operation.",
-        ),
+        Slip("two-matrices", lambda p: _width(p, matrices=2))
+        | "You multiplied with two matrices. A gated expert has three.",
+        Slip("one-way", lambda p: _width(p, bytes_per_element=p.there / 2))
+        | "You sent the tokens there and left them. They come back, in twice the bytes.",
+        Slip("both-wide", lambda p: _width(p, bytes_per_element=p.back)) | "You sent 16 bits both ways.",
+        Slip("no-addition", lambda p: _width(p, bytes_per_element=p.there + p.back))
+        | "You counted a multiplication and its addition as one operation.",
     ),
 )
 
@@ -616,26 +533,13 @@ ROWS = Drill(
     ),
     count=_count_rows,
     slips=(
-        Slip(
-            key="one-expert",
-            wrong=lambda p: _rows(p, top_k=1),
-            story="You sent each token to one expert.",
-        ),
-        Slip(
-            key="all-experts",
-            wrong=lambda p: math.ceil(p.rows / p.tokens) if p.rows > p.tokens else 1,
-            story="You gave every expert all tokens of a GPU.",
-        ),
-        Slip(
-            key="twice-the-rows",
-            wrong=lambda p: _rows(p, rows=2),
-            story="You asked for two rows where one will do: a row does two operations for two bytes of a weight.",
-        ),
-        Slip(
-            key="half-the-rows",
-            wrong=lambda p: _rows(p, rows=0.5),
-            story="You gave each row two operations a byte. Weights in 16 bits have one.",
-        ),
+        Slip("one-expert", lambda p: _rows(p, top_k=1)) | "You sent each token to one expert.",
+        Slip("all-experts", lambda p: math.ceil(p.rows / p.tokens) if p.rows > p.tokens else 1)
+        | "You gave every expert all tokens of a GPU.",
+        Slip("twice-the-rows", lambda p: _rows(p, rows=2))
+        | "You asked for two rows where one will do: a row does two operations for two bytes of a weight.",
+        Slip("half-the-rows", lambda p: _rows(p, rows=0.5))
+        | "You gave each row two operations a byte. Weights in 16 bits have one.",
     ),
 )
 

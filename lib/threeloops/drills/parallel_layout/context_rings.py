@@ -29,10 +29,6 @@ def _draw_bytes(rng: random.Random) -> Draw:
     )
 
 
-def _small_bytes(rng: random.Random) -> Draw:
-    return drawn(cp=rng.choice((3, 4, 5)), heads=6, kv_heads=2, head_dim=rng.choice((3, 4)), piece=rng.choice((4, 6)))
-
-
 def _part(p: Draw, heads: int | None = None) -> float:
     """Keys and values of one GPU's tokens, in elements."""
     return float(2 * p.piece * (p.kv_heads if heads is None else heads) * p.head_dim)
@@ -74,7 +70,9 @@ BYTES = Drill(
     unit="B",
     target_s=150,
     draw=_draw_bytes,
-    small=_small_bytes,
+    small=lambda rng: drawn(
+        cp=rng.choice((3, 4, 5)), heads=6, kv_heads=2, head_dim=rng.choice((3, 4)), piece=rng.choice((4, 6))
+    ),
     prompt=lambda p: (
         f"A sequence is cut over {p.cp} GPUs, {p.piece:,} tokens each. Attention has {p.heads} query heads and"
         f" {p.kv_heads} KV heads of {p.head_dim}. Keys and values go round a ring in bf16, in the forward pass and"
@@ -92,39 +90,18 @@ BYTES = Drill(
     ),
     count=_count_bytes,
     slips=(
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _sent(p, rounds=1, home=0),
-            story="That is the forward pass. The way back needs the keys again, and more.",
-        ),
-        Slip(
-            key="not-home",
-            wrong=lambda p: _sent(p, home=p.cp - 1),
-            story="The gradients stopped one GPU short of home. Count the hops of a full circle.",
-        ),
-        Slip(
-            key="kept",
-            wrong=lambda p: _sent(p, rounds=1),
-            story=(
-                "You kept all keys and values from the forward pass. Then every GPU would hold the whole sequence; the"
-                " ring sends them once more."
-            ),
-        ),
-        Slip(
-            key="query-heads",
-            wrong=lambda p: _sent(p, part=_part(p, p.heads)),
-            story="You sent one key and one value per query head. Several query heads share one.",
-        ),
-        Slip(
-            key="keys-only",
-            wrong=lambda p: _sent(p, part=_part(p) / 2),
-            story="You sent keys or values. Attention needs both.",
-        ),
-        Slip(
-            key="whole-sequence",
-            wrong=lambda p: _sent(p, part=_part(p) * p.cp),
-            story="You passed the whole sequence on at every hop. One GPU's tokens travel at a time.",
-        ),
+        Slip("forward-only", lambda p: _sent(p, rounds=1, home=0))
+        | "That is the forward pass. The way back needs the keys again, and more.",
+        Slip("not-home", lambda p: _sent(p, home=p.cp - 1))
+        | "The gradients stopped one GPU short of home. Count the hops of a full circle.",
+        Slip("kept", lambda p: _sent(p, rounds=1))
+        | "You kept all keys and values from the forward pass. Then every GPU would hold the whole sequence; the"
+        " ring sends them once more.",
+        Slip("query-heads", lambda p: _sent(p, part=_part(p, p.heads)))
+        | "You sent one key and one value per query head. Several query heads share one.",
+        Slip("keys-only", lambda p: _sent(p, part=_part(p) / 2)) | "You sent keys or values. Attention needs both.",
+        Slip("whole-sequence", lambda p: _sent(p, part=_part(p) * p.cp))
+        | "You passed the whole sequence on at every hop. One GPU's tokens travel at a time.",
     ),
 )
 
@@ -139,16 +116,6 @@ def _draw_hides(rng: random.Random) -> Draw:
         head_dim=128,
         tera=rng.choice((310, 380, 440, 490, 530)),
         gigabit=rng.choice((200, 400, 800)),
-    )
-
-
-def _small_hides(rng: random.Random) -> Draw:
-    return drawn(
-        heads=rng.choice((10, 12)),
-        kv_heads=2,
-        head_dim=4,
-        tera=rng.choice((40, 52, 68)) * 1e-12,
-        gigabit=8 * rng.choice((1, 3)) / GB,
     )
 
 
@@ -184,7 +151,13 @@ HIDES = Drill(
     loose="bound",
     target_s=150,
     draw=_draw_hides,
-    small=_small_hides,
+    small=lambda rng: drawn(
+        heads=rng.choice((10, 12)),
+        kv_heads=2,
+        head_dim=4,
+        tera=rng.choice((40, 52, 68)) * 1e-12,
+        gigabit=8 * rng.choice((1, 3)) / GB,
+    ),
     prompt=lambda p: (
         "In a step of ring attention, a GPU attends from its own tokens to a piece of as many other tokens, all pairs"
         f" counted, while it sends that piece's keys and values on in bf16. There are {p.heads} query heads and"
@@ -203,24 +176,13 @@ HIDES = Drill(
     ),
     count=_count_hides,
     slips=(
-        Slip(
-            key="query-heads",
-            wrong=lambda p: math.ceil(_tokens(p, kv_heads=p.heads)),
-            story="You sent one key and one value per query head. Several query heads share one.",
-        ),
-        Slip(
-            key="keys-only",
-            wrong=lambda p: math.ceil(_tokens(p, factor=0.5)),
-            story="You sent keys or values. Attention needs both.",
-        ),
-        Slip(
-            key="scores-only",
-            wrong=lambda p: math.ceil(_tokens(p, factor=2)),
-            story="You computed half of attention's operations. There are two matmuls, and each multiplies and adds.",
-        ),
-        Slip(
-            key="bits", wrong=lambda p: math.ceil(_tokens(p, factor=1 / 8)), story="You took the link's bits for bytes."
-        ),
+        Slip("query-heads", lambda p: math.ceil(_tokens(p, kv_heads=p.heads)))
+        | "You sent one key and one value per query head. Several query heads share one.",
+        Slip("keys-only", lambda p: math.ceil(_tokens(p, factor=0.5)))
+        | "You sent keys or values. Attention needs both.",
+        Slip("scores-only", lambda p: math.ceil(_tokens(p, factor=2)))
+        | "You computed half of attention's operations. There are two matmuls, and each multiplies and adds.",
+        Slip("bits", lambda p: math.ceil(_tokens(p, factor=1 / 8))) | "You took the link's bits for bytes.",
     ),
 )
 

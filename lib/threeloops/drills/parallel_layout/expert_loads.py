@@ -95,26 +95,17 @@ DROPPED = Drill(
     ),
     count=_count_dropped,
     slips=(
+        Slip("no-factor", lambda p: dropped_share(_loads(p), capacity=_choices(p) / p.experts))
+        | "You gave every expert its fair share of places. There are a few more.",
+        Slip("hottest-only", lambda p: (p.first - _capacity(p)) / _choices(p))
+        | "You looked at the most popular expert only. Is the next one full as well?",
         Slip(
-            key="no-factor",
-            wrong=lambda p: dropped_share(_loads(p), capacity=_choices(p) / p.experts),
-            story="You gave every expert its fair share of places. There are a few more.",
-        ),
-        Slip(
-            key="hottest-only",
-            wrong=lambda p: (p.first - _capacity(p)) / _choices(p),
-            story="You looked at the most popular expert only. Is the next one full as well?",
-        ),
-        Slip(
-            key="of-the-popular",
-            wrong=lambda p: dropped_share(_loads(p), capacity=_capacity(p)) * _choices(p) / (p.first + p.second),
-            story="You divided by what came to the two popular experts. The question is about all choices.",
-        ),
-        Slip(
-            key="per-token",
-            wrong=lambda p: dropped_share(_loads(p), capacity=_capacity(p)) * p.top_k,
-            story="You divided by the tokens. Each of them makes several choices.",
-        ),
+            "of-the-popular",
+            lambda p: dropped_share(_loads(p), capacity=_capacity(p)) * _choices(p) / (p.first + p.second),
+        )
+        | "You divided by what came to the two popular experts. The question is about all choices.",
+        Slip("per-token", lambda p: dropped_share(_loads(p), capacity=_capacity(p)) * p.top_k)
+        | "You divided by the tokens. Each of them makes several choices.",
     ),
 )
 
@@ -134,10 +125,6 @@ def _draw_busiest(rng: random.Random) -> Draw:
         wide=wide,
         tera=rng.choice((350, 450, 550)),
     )
-
-
-def _small_busiest(rng: random.Random) -> Draw:
-    return drawn(ep=4, percent=rng.choice((45, 55)), tokens=100, top_k=rng.choice((3, 4)), hidden=6, wide=5, tera=7e-9)
 
 
 def _expert_s(
@@ -172,7 +159,9 @@ BUSIEST = Drill(
     unit="s",
     target_s=120,
     draw=_draw_busiest,
-    small=_small_busiest,
+    small=lambda rng: drawn(
+        ep=4, percent=rng.choice((45, 55)), tokens=100, top_k=rng.choice((3, 4)), hidden=6, wide=5, tera=7e-9
+    ),
     prompt=lambda p: (
         f"The experts of a layer are dealt out over {p.ep} GPUs. Each GPU brings {p.tokens:,} tokens of width"
         f" {p.hidden:,}, and each token goes to {p.top_k} experts, wherever they are. An expert has three matrices of"
@@ -192,31 +181,16 @@ BUSIEST = Drill(
     ),
     count=_count_busiest,
     slips=(
-        Slip(
-            key="average-gpu",
-            wrong=lambda p: _expert_s(p, share=1 / p.ep),
-            story="That is an average GPU. The layer goes on when the last one is done.",
-        ),
-        Slip(
-            key="own-tokens",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100, ranks=1),
-            story="You counted the tokens of one GPU. All GPUs send theirs there.",
-        ),
-        Slip(
-            key="one-expert-each",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100, top_k=1),
-            story="You sent each token to one expert. How many does it visit?",
-        ),
-        Slip(
-            key="two-matrices",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100, gated=False),
-            story="You gave an expert two matrices. A gated block has a third.",
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _expert_s(p, share=p.percent / 100) / 2,
-            story="You counted a multiplication and its addition as one operation. They are two.",
-        ),
+        Slip("average-gpu", lambda p: _expert_s(p, share=1 / p.ep))
+        | "That is an average GPU. The layer goes on when the last one is done.",
+        Slip("own-tokens", lambda p: _expert_s(p, share=p.percent / 100, ranks=1))
+        | "You counted the tokens of one GPU. All GPUs send theirs there.",
+        Slip("one-expert-each", lambda p: _expert_s(p, share=p.percent / 100, top_k=1))
+        | "You sent each token to one expert. How many does it visit?",
+        Slip("two-matrices", lambda p: _expert_s(p, share=p.percent / 100, gated=False))
+        | "You gave an expert two matrices. A gated block has a third.",
+        Slip("multiply-adds", lambda p: _expert_s(p, share=p.percent / 100) / 2)
+        | "You counted a multiplication and its addition as one operation. They are two.",
     ),
 )
 

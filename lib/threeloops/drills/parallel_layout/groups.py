@@ -83,31 +83,16 @@ REPLICAS = Drill(
     ),
     count=_count_replicas,
     slips=(
-        Slip(
-            key="context-multiplies",
-            wrong=lambda p: p.gpus / (p.tp * p.pp) * p.size * p.runs,
-            story="You took context-parallel ranks for replicas. They work on pieces of the same sequence.",
-        ),
-        Slip(
-            key="stages-multiply",
-            wrong=lambda p: p.gpus / (p.tp * p.cp) * p.size * p.runs,
-            story="You took pipeline stages for replicas. All stages work on the same sequences, one after another.",
-        ),
-        Slip(
-            key="every-gpu",
-            wrong=lambda p: float(p.gpus * p.size * p.runs),
-            story="You gave every GPU sequences of its own. A replica is a whole group of them.",
-        ),
-        Slip(
-            key="degrees-added",
-            wrong=lambda p: p.gpus / (p.tp + p.pp + p.cp) * p.size * p.runs,
-            story="You added the degrees. Every tensor rank stands in every stage: they form a grid.",
-        ),
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: float(_replicas(p) * p.size),
-            story="You stepped after one micro-batch. Their gradients are added up first.",
-        ),
+        Slip("context-multiplies", lambda p: p.gpus / (p.tp * p.pp) * p.size * p.runs)
+        | "You took context-parallel ranks for replicas. They work on pieces of the same sequence.",
+        Slip("stages-multiply", lambda p: p.gpus / (p.tp * p.cp) * p.size * p.runs)
+        | "You took pipeline stages for replicas. All stages work on the same sequences, one after another.",
+        Slip("every-gpu", lambda p: float(p.gpus * p.size * p.runs))
+        | "You gave every GPU sequences of its own. A replica is a whole group of them.",
+        Slip("degrees-added", lambda p: p.gpus / (p.tp + p.pp + p.cp) * p.size * p.runs)
+        | "You added the degrees. Every tensor rank stands in every stage: they form a grid.",
+        Slip("one-micro-batch", lambda p: float(_replicas(p) * p.size))
+        | "You stepped after one micro-batch. Their gradients are added up first.",
     ),
 )
 
@@ -162,30 +147,16 @@ FAR_END = Drill(
     count=_count_far,
     slips=(
         Slip(
-            key="no-context",
-            wrong=lambda p: (
-                p.rank // (p.tp * p.cp * p.dp) * p.tp * p.cp * p.dp + (p.dp - 1) * p.tp + p.rank % (p.tp * p.cp)
-            ),
-            story=(
-                "You stepped from replica to replica by the tensor group alone. What else lies inside a replica's"
-                " stage?"
-            ),
-        ),
-        Slip(
-            key="across-stages",
-            wrong=lambda p: ((p.pp - 1) * p.dp + p.dp - 1) * p.tp * p.cp + p.rank % (p.tp * p.cp),
-            story="You went on to the last stage. Ranks of other stages hold other weights.",
-        ),
-        Slip(
-            key="first-stage",
-            wrong=lambda p: (p.dp - 1) * p.tp * p.cp + p.rank % (p.tp * p.cp),
-            story="You forgot which stage the rank is in.",
-        ),
-        Slip(
-            key="one-too-far",
-            wrong=lambda p: _far(p) + p.tp * p.cp,
-            story="You went one replica too far: they count from 0, too.",
-        ),
+            "no-context",
+            lambda p: p.rank // (p.tp * p.cp * p.dp) * p.tp * p.cp * p.dp + (p.dp - 1) * p.tp + p.rank % (p.tp * p.cp),
+        )
+        | "You stepped from replica to replica by the tensor group alone. What else lies inside a replica's"
+        " stage?",
+        Slip("across-stages", lambda p: ((p.pp - 1) * p.dp + p.dp - 1) * p.tp * p.cp + p.rank % (p.tp * p.cp))
+        | "You went on to the last stage. Ranks of other stages hold other weights.",
+        Slip("first-stage", lambda p: (p.dp - 1) * p.tp * p.cp + p.rank % (p.tp * p.cp))
+        | "You forgot which stage the rank is in.",
+        Slip("one-too-far", lambda p: _far(p) + p.tp * p.cp) | "You went one replica too far: they count from 0, too.",
     ),
     function=AsFunction(
         takes=("rank", "tp", "cp", "dp", "pp"),
@@ -289,26 +260,13 @@ LARGEST = Drill(
     ),
     count=_count_largest,
     slips=(
-        Slip(
-            key="whole-domain",
-            wrong=lambda p: 2 * p.parameters / p.domain / p.pp,
-            story="You used every GPU on the fast links. Can the heads be dealt out to so many?",
-        ),
-        Slip(
-            key="query-heads-only",
-            wrong=lambda p: 2 * p.parameters / _largest_by_heads(p) / p.pp,
-            story="Your group suits the query heads. There is another kind of head, and fewer of it.",
-        ),
-        Slip(
-            key="no-stages",
-            wrong=lambda p: 2 * p.parameters / _largest(p),
-            story="You left the pipeline out: no GPU holds all layers.",
-        ),
-        Slip(
-            key="fp32",
-            wrong=lambda p: 4 * p.parameters / _largest(p) / p.pp,
-            story="You took 4 bytes for a weight.",
-        ),
+        Slip("whole-domain", lambda p: 2 * p.parameters / p.domain / p.pp)
+        | "You used every GPU on the fast links. Can the heads be dealt out to so many?",
+        Slip("query-heads-only", lambda p: 2 * p.parameters / _largest_by_heads(p) / p.pp)
+        | "Your group suits the query heads. There is another kind of head, and fewer of it.",
+        Slip("no-stages", lambda p: 2 * p.parameters / _largest(p))
+        | "You left the pipeline out: no GPU holds all layers.",
+        Slip("fp32", lambda p: 4 * p.parameters / _largest(p) / p.pp) | "You took 4 bytes for a weight.",
     ),
     function=AsFunction(
         takes=("parameters", "pp", "heads", "kv_heads", "domain"),

@@ -46,16 +46,6 @@ def _small(rng: random.Random) -> Draw:
 # --- bytes of a micro-batch ---------------------------------------------------------------------
 
 
-def _draw_sent(rng: random.Random) -> Draw:
-    return drawn(
-        hidden=rng.choice(WIDTHS),
-        layers=rng.randrange(40, 97, 4),
-        tokens=512 * rng.randrange(6, 34, 2),
-        tp=rng.choice((4, 8)),
-        bytes_per_element=2,
-    )
-
-
 def _derive_sent(p: Draw) -> Derivation:
     sent = traffic.tensor_parallel_traffic(
         tokens=p.tokens,
@@ -89,7 +79,13 @@ SENT = Drill(
     title="Four times per layer",
     unit="B",
     target_s=100,
-    draw=_draw_sent,
+    draw=lambda rng: drawn(
+        hidden=rng.choice(WIDTHS),
+        layers=rng.randrange(40, 97, 4),
+        tokens=512 * rng.randrange(6, 34, 2),
+        tp=rng.choice((4, 8)),
+        bytes_per_element=2,
+    ),
     small=_small,
     prompt=lambda p: (
         f"A model of {p.layers} layers, {p.hidden} wide, is cut over {p.tp} GPUs by tensor parallelism: in attention"
@@ -101,57 +97,22 @@ SENT = Drill(
     count=lambda p: p.layers * counted_layer(p)[1],
     prerequisites=("ring-bytes-per-rank",),
     slips=(
-        Slip(
-            key="half",
-            wrong=lambda p: _streams(p, 4 * _once(p)),
-            story=(
-                "Half of it. Attention and MLP each end in a sum; so do their backward passes; and an all-reduce hands"
-                " its sums out again."
-            ),
-        ),
-        Slip(
-            key="every-matrix",
-            wrong=lambda p: _streams(p, 16 * _once(p)),
-            story="You joined results after every matrix. Columns followed by rows need no word in between.",
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: _streams(p, 8),
-            story="That is what it comes to among very many ranks. Here a rank need not send its own part.",
-        ),
-        Slip(
-            key="shard",
-            wrong=lambda p: _streams(p, 8 * _once(p) / p.tp),
-            story=(
-                "You let each GPU sum up a part of the stream only. What every rank has is a partial result for all"
-                " of it."
-            ),
-        ),
-        Slip(
-            key="all-ranks",
-            wrong=lambda p: _streams(p, 8 * _once(p) * p.tp),
-            story="That is what all GPUs send together.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _streams(p, 8 * _once(p)) / p.layers,
-            story="That is one layer.",
-        ),
+        Slip("half", lambda p: _streams(p, 4 * _once(p)))
+        | "Half of it. Attention and MLP each end in a sum; so do their backward passes; and an all-reduce hands"
+        " its sums out again.",
+        Slip("every-matrix", lambda p: _streams(p, 16 * _once(p)))
+        | "You joined results after every matrix. Columns followed by rows need no word in between.",
+        Slip("many-ranks-limit", lambda p: _streams(p, 8))
+        | "That is what it comes to among very many ranks. Here a rank need not send its own part.",
+        Slip("shard", lambda p: _streams(p, 8 * _once(p) / p.tp))
+        | "You let each GPU sum up a part of the stream only. What every rank has is a partial result for all"
+        " of it.",
+        Slip("all-ranks", lambda p: _streams(p, 8 * _once(p) * p.tp)) | "That is what all GPUs send together.",
+        Slip("one-layer", lambda p: _streams(p, 8 * _once(p)) / p.layers) | "That is one layer.",
     ),
 )
 
 # --- share of the time ---------------------------------------------------------------------------
-
-
-def _draw_share(rng: random.Random) -> Draw:
-    return drawn(
-        hidden=rng.choice(WIDTHS),
-        tokens=512 * rng.randrange(6, 34, 2),
-        tp=rng.choice((4, 8, 16)),
-        bytes_per_element=2,
-        flops_per_s=rng.randrange(300, 900, 20) * TFLOP,
-        rate=rng.choice((150, 200, 300, 450, 900)) * GB,
-    )
 
 
 def _compute(p: Draw) -> float:
@@ -199,7 +160,14 @@ SHARE = Drill(
     unit="",
     target_s=150,
     apart=1.06,
-    draw=_draw_share,
+    draw=lambda rng: drawn(
+        hidden=rng.choice(WIDTHS),
+        tokens=512 * rng.randrange(6, 34, 2),
+        tp=rng.choice((4, 8, 16)),
+        bytes_per_element=2,
+        flops_per_s=rng.randrange(300, 900, 20) * TFLOP,
+        rate=rng.choice((150, 200, 300, 450, 900)) * GB,
+    ),
     small=_small,
     prompt=lambda p: (
         f"A layer of 12 × {p.hidden}² weights, {p.hidden} wide, is cut over {p.tp} GPUs by tensor parallelism and"
@@ -212,37 +180,18 @@ SHARE = Drill(
     count=_count_share,
     prerequisites=("tensor-bytes-sent",),
     slips=(
-        Slip(
-            key="ratio",
-            wrong=lambda p: _exchange(p) / _compute(p),
-            story="You held the exchange against the computing. The question holds it against both together.",
-        ),
-        Slip(
-            key="compute-share",
-            wrong=lambda p: _share(_compute(p), _exchange(p)),
-            story="That is the share in which the GPU calculates.",
-        ),
-        Slip(
-            key="cut-the-wrong-one",
-            wrong=lambda p: _share(_exchange(p), p.tp * _compute(p)),
-            story=(
-                "You cut what is not cut, or did not cut what is: matmuls are divided among the GPUs, and each has a"
-                " partial result of the full width."
-            ),
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: _share(_exchange(p) / 2, _compute(p)),
-            story=(
-                "Half of the exchange is missing: attention and MLP, forward and backward, and each all-reduce goes"
-                " round twice."
-            ),
-        ),
-        Slip(
-            key="forward-compute",
-            wrong=lambda p: _share(_exchange(p), _compute(p) / 3),
-            story="You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
-        ),
+        Slip("ratio", lambda p: _exchange(p) / _compute(p))
+        | "You held the exchange against the computing. The question holds it against both together.",
+        Slip("compute-share", lambda p: _share(_compute(p), _exchange(p)))
+        | "That is the share in which the GPU calculates.",
+        Slip("cut-the-wrong-one", lambda p: _share(_exchange(p), p.tp * _compute(p)))
+        | "You cut what is not cut, or did not cut what is: matmuls are divided among the GPUs, and each has a"
+        " partial result of the full width.",
+        Slip("half", lambda p: _share(_exchange(p) / 2, _compute(p)))
+        | "Half of the exchange is missing: attention and MLP, forward and backward, and each all-reduce goes"
+        " round twice.",
+        Slip("forward-compute", lambda p: _share(_exchange(p), _compute(p) / 3))
+        | "You counted the matmuls of the forward pass only. A backward pass makes two for each of them.",
     ),
 )
 

@@ -33,12 +33,6 @@ def _draw_layers(rng: random.Random) -> Draw:
     )
 
 
-def _small_layers(rng: random.Random) -> Draw:
-    return drawn(
-        hidden=rng.choice((3, 4)), usable=rng.randrange(30_000, 60_000), gpu="a small GPU", bytes_per_element=2
-    )
-
-
 def _count_layers(p: Draw) -> float:
     """Put matrix after matrix on the GPU until the next layer does not fit."""
     free, layers = p.usable, 0
@@ -69,7 +63,9 @@ LAYERS = Drill(
     whole="down",
     target_s=75,
     draw=_draw_layers,
-    small=_small_layers,
+    small=lambda rng: drawn(
+        hidden=rng.choice((3, 4)), usable=rng.randrange(30_000, 60_000), gpu="a small GPU", bytes_per_element=2
+    ),
     prompt=lambda p: (
         f'"Weight matrices {p.hidden} wide do not fit a GPU", says a colleague. A layer has four square ones of that'
         " width in its attention, and an MLP of two more that are four times as long. All weights take 16 bits; biases"
@@ -84,36 +80,17 @@ LAYERS = Drill(
     ),
     count=_count_layers,
     slips=(
-        Slip(
-            key="one-matrix",
-            wrong=lambda p: _layers(p, 1),
-            story="That is how many square matrices fit. A layer is worth more than one of them.",
-        ),
-        Slip(
-            key="attention-only",
-            wrong=lambda p: _layers(p, 4),
-            story="You counted attention. The MLP's two matrices are four times as long.",
-        ),
-        Slip(
-            key="mlp-only",
-            wrong=lambda p: _layers(p, 8),
-            story="You counted the MLP. Queries, keys, values and the output have matrices, too.",
-        ),
-        Slip(
-            key="six-squares",
-            wrong=lambda p: _layers(p, 6),
-            story="You took all six matrices for square ones. Two of them are longer.",
-        ),
-        Slip(
-            key="full-precision",
-            wrong=lambda p: _layers(p, 24),
-            story="You gave each weight twice the bytes that it takes.",
-        ),
-        Slip(
-            key="training-state",
-            wrong=lambda p: _layers(p, 96),
-            story="You added gradients and optimiser state. The question is about weights alone.",
-        ),
+        Slip("one-matrix", lambda p: _layers(p, 1))
+        | "That is how many square matrices fit. A layer is worth more than one of them.",
+        Slip("attention-only", lambda p: _layers(p, 4))
+        | "You counted attention. The MLP's two matrices are four times as long.",
+        Slip("mlp-only", lambda p: _layers(p, 8))
+        | "You counted the MLP. Queries, keys, values and the output have matrices, too.",
+        Slip("six-squares", lambda p: _layers(p, 6))
+        | "You took all six matrices for square ones. Two of them are longer.",
+        Slip("full-precision", lambda p: _layers(p, 24)) | "You gave each weight twice the bytes that it takes.",
+        Slip("training-state", lambda p: _layers(p, 96))
+        | "You added gradients and optimiser state. The question is about weights alone.",
     ),
 )
 
@@ -182,44 +159,18 @@ SAVED = Drill(
     count=_count_saved,
     prerequisites=("memory-activations",),
     slips=(
-        Slip(
-            key="nothing-left",
-            wrong=lambda p: _gone(p, 10) / (1 - 1 / p.tp),
-            story="You let it vanish. Each GPU keeps its own tokens' part.",
-        ),
-        Slip(
-            key="what-is-left",
-            wrong=lambda p: _gone(p, 10) / (p.tp - 1),
-            story="That is what each GPU still keeps of it.",
-        ),
-        Slip(
-            key="everything",
-            wrong=lambda p: _gone(p, 34),
-            story=(
-                "You divided the whole layer. What lies between the two matrices was cut by tensor parallelism already."
-            ),
-        ),
-        Slip(
-            key="inputs-forgotten",
-            wrong=lambda p: _gone(p, 6),
-            story=(
-                "You counted norms and masks. The column-parallel matrices keep what they read, and that stood whole on"
-                " every GPU, too."
-            ),
-        ),
-        Slip(
-            key="norms-only",
-            wrong=lambda p: _gone(p, 4),
-            story=(
-                "You counted the inputs of the two norms. What the matrices read, and where dropout struck, is kept as"
-                " well."
-            ),
-        ),
-        Slip(
-            key="masks-forgotten",
-            wrong=lambda p: _gone(p, 8),
-            story="You left the dropout masks out.",
-        ),
+        Slip("nothing-left", lambda p: _gone(p, 10) / (1 - 1 / p.tp))
+        | "You let it vanish. Each GPU keeps its own tokens' part.",
+        Slip("what-is-left", lambda p: _gone(p, 10) / (p.tp - 1)) | "That is what each GPU still keeps of it.",
+        Slip("everything", lambda p: _gone(p, 34))
+        | "You divided the whole layer. What lies between the two matrices was cut by tensor parallelism already.",
+        Slip("inputs-forgotten", lambda p: _gone(p, 6))
+        | "You counted norms and masks. The column-parallel matrices keep what they read, and that stood whole on"
+        " every GPU, too.",
+        Slip("norms-only", lambda p: _gone(p, 4))
+        | "You counted the inputs of the two norms. What the matrices read, and where dropout struck, is kept as"
+        " well.",
+        Slip("masks-forgotten", lambda p: _gone(p, 8)) | "You left the dropout masks out.",
     ),
 )
 
@@ -260,31 +211,15 @@ BIAS: Drill = Drill(
     ),
     count=lambda p: sum(p.partial) + p.bias,
     slips=(
-        Slip(
-            key="all-taken-off",
-            wrong=lambda p: p.seen - p.tp * p.bias,
-            story="You took off every bias. The uncut layer adds it, too.",
-        ),
-        Slip(
-            key="one-taken-off",
-            wrong=lambda p: p.seen - p.bias,
-            story="You took off a single one. How many ranks added it?",
-        ),
-        Slip(
-            key="mean",
-            wrong=lambda p: p.seen / p.tp,
-            story="You took the mean over the ranks. What they hold are parts of one sum.",
-        ),
-        Slip(
-            key="bias-shared",
-            wrong=lambda p: p.seen - p.bias * (p.tp - 1) / p.tp,
-            story="You thought that each rank added its share of the bias. Each added the whole.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.seen + (p.tp - 1) * p.bias,
-            story="You went the wrong way: there is too much in the sum, not too little.",
-        ),
+        Slip("all-taken-off", lambda p: p.seen - p.tp * p.bias)
+        | "You took off every bias. The uncut layer adds it, too.",
+        Slip("one-taken-off", lambda p: p.seen - p.bias) | "You took off a single one. How many ranks added it?",
+        Slip("mean", lambda p: p.seen / p.tp)
+        | "You took the mean over the ranks. What they hold are parts of one sum.",
+        Slip("bias-shared", lambda p: p.seen - p.bias * (p.tp - 1) / p.tp)
+        | "You thought that each rank added its share of the bias. Each added the whole.",
+        Slip("added", lambda p: p.seen + (p.tp - 1) * p.bias)
+        | "You went the wrong way: there is too much in the sum, not too little.",
     ),
 )
 
