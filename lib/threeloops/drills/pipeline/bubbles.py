@@ -65,37 +65,17 @@ SHARE = Drill(
     ),
     count=lambda p: played(p).idle_share,
     slips=(
-        Slip(
-            key="over-ideal",
-            wrong=lambda p: (p.pp - 1) / p.m,
-            story=(
-                "That compares idle time with working time. The question compares it with the whole step, in which the"
-                " idle time is contained."
-            ),
-        ),
-        Slip(
-            key="busy-share",
-            wrong=lambda p: p.m / (p.m + p.pp - 1),
-            story="That is the share in which the GPU works.",
-        ),
-        Slip(
-            key="all-stages-wait",
-            wrong=lambda p: p.pp / (p.m + p.pp - 1),
-            story="You made a GPU wait for every stage. For its own it does not wait.",
-        ),
-        Slip(
-            key="twice",
-            wrong=lambda p: 2 * (p.pp - 1) / (p.m + 2 * (p.pp - 1)),
-            story=(
-                "You counted filling and draining as a full wait each. Forward passes at the start and backward passes"
-                " at the end add up to one."
-            ),
-        ),
-        Slip(
-            key="no-micro-batches",
-            wrong=lambda p: (p.pp - 1) / p.pp,
-            story="That is what happens when the whole batch goes through in one piece.",
-        ),
+        Slip("over-ideal", lambda p: (p.pp - 1) / p.m)
+        | "That compares idle time with working time. The question compares it with the whole step, in which the"
+        " idle time is contained.",
+        Slip("busy-share", lambda p: p.m / (p.m + p.pp - 1)) | "That is the share in which the GPU works.",
+        Slip("all-stages-wait", lambda p: p.pp / (p.m + p.pp - 1))
+        | "You made a GPU wait for every stage. For its own it does not wait.",
+        Slip("twice", lambda p: 2 * (p.pp - 1) / (p.m + 2 * (p.pp - 1)))
+        | "You counted filling and draining as a full wait each. Forward passes at the start and backward passes"
+        " at the end add up to one.",
+        Slip("no-micro-batches", lambda p: (p.pp - 1) / p.pp)
+        | "That is what happens when the whole batch goes through in one piece.",
     ),
 )
 
@@ -127,48 +107,22 @@ STEP = Drill(
     ),
     count=lambda p: played(p, total_s=p.compute_s / p.m).step_s,
     slips=(
-        Slip(
-            key="share-of-step-added",
-            wrong=lambda p: p.compute_s * (1 + (p.pp - 1) / (p.m + p.pp - 1)),
-            story=(
-                "You added the bubble fraction to the work. The fraction is one of the whole step, which is longer than"
-                " the work."
-            ),
-        ),
-        Slip(
-            key="no-bubble",
-            wrong=lambda p: p.compute_s,
-            story=(
-                "You left the bubble out: stages have to wait for the first micro-batch, and at the end for its like."
-            ),
-        ),
-        Slip(
-            key="one-after-another",
-            wrong=lambda p: p.compute_s * p.pp,
-            story="You let the stages work one after another. With micro-batches they work at the same time.",
-        ),
-        Slip(
-            key="bubble-alone",
-            wrong=lambda p: p.compute_s * (p.pp - 1) / p.m,
-            story="That is the waiting alone.",
-        ),
-        Slip(
-            key="both-ends",
-            wrong=lambda p: p.compute_s * (1 + 2 * (p.pp - 1) / p.m),
-            story=(
-                "You paid a whole pass, forward and backward, per stage at either end. Filling costs forward passes,"
-                " draining costs backward passes."
-            ),
-        ),
+        Slip("share-of-step-added", lambda p: p.compute_s * (1 + (p.pp - 1) / (p.m + p.pp - 1)))
+        | "You added the bubble fraction to the work. The fraction is one of the whole step, which is longer than"
+        " the work.",
+        Slip("no-bubble", lambda p: p.compute_s)
+        | "You left the bubble out: stages have to wait for the first micro-batch, and at the end for its like.",
+        Slip("one-after-another", lambda p: p.compute_s * p.pp)
+        | "You let the stages work one after another. With micro-batches they work at the same time.",
+        Slip("bubble-alone", lambda p: p.compute_s * (p.pp - 1) / p.m) | "That is the waiting alone.",
+        Slip("both-ends", lambda p: p.compute_s * (1 + 2 * (p.pp - 1) / p.m))
+        | "You paid a whole pass, forward and backward, per stage at either end. Filling costs forward passes,"
+        " draining costs backward passes.",
     ),
     prerequisites=("pipeline-bubble-share",),
 )
 
 # --- how many micro-batches ----------------------------------------------------------------------
-
-
-def _draw_needed(rng: random.Random) -> Draw:
-    return drawn(pp=rng.choice(range(12, 40)), share=rng.choice((0.08, 0.1, 0.12, 0.15)))
 
 
 def _count_needed(p: Draw) -> float:
@@ -186,7 +140,7 @@ NEEDED = Drill(
     unit="",
     whole="up",
     target_s=75,
-    draw=_draw_needed,
+    draw=lambda rng: drawn(pp=rng.choice(range(12, 40)), share=rng.choice((0.08, 0.1, 0.12, 0.15))),
     small=lambda rng: drawn(pp=rng.choice((3, 4, 5)), share=rng.choice((0.15, 0.2, 0.3))),
     prompt=lambda p: (
         f"A pipeline of {p.pp} equal stages runs 1F1B. Of a step, at most {fmt_percent(p.share)} may be lost to the"
@@ -200,38 +154,18 @@ NEEDED = Drill(
     ),
     count=_count_needed,
     slips=(
-        Slip(
-            key="over-ideal",
-            wrong=lambda p: (p.pp - 1) / p.share,
-            story=(
-                "You held the waiting against the work. The target is a share of the step, and the step contains the"
-                " waiting."
-            ),
-        ),
-        Slip(
-            key="rule-of-thumb",
-            wrong=lambda p: 4 * p.pp,
-            story=(
-                "That is the rule of thumb, four micro-batches per stage. It leaves a bubble of a fixed size, whatever"
-                " the target."
-            ),
-        ),
-        Slip(
-            key="inverted",
-            wrong=lambda p: (p.pp - 1) * (1 - p.share),
-            story=(
-                "You multiplied where the share has to divide: the smaller the bubble may be, the more micro-batches it"
-                " takes."
-            ),
-        ),
-        Slip(
-            key="doubled",
-            wrong=lambda p: 2 * (p.pp - 1) * (1 - p.share) / p.share,
-            story=(
-                "You counted the wait at the start and at the end as a full pass each. Together they are one: forward"
-                " passes here, backward passes there."
-            ),
-        ),
+        Slip("over-ideal", lambda p: (p.pp - 1) / p.share)
+        | "You held the waiting against the work. The target is a share of the step, and the step contains the"
+        " waiting.",
+        Slip("rule-of-thumb", lambda p: 4 * p.pp)
+        | "That is the rule of thumb, four micro-batches per stage. It leaves a bubble of a fixed size, whatever"
+        " the target.",
+        Slip("inverted", lambda p: (p.pp - 1) * (1 - p.share))
+        | "You multiplied where the share has to divide: the smaller the bubble may be, the more micro-batches it"
+        " takes.",
+        Slip("doubled", lambda p: 2 * (p.pp - 1) * (1 - p.share) / p.share)
+        | "You counted the wait at the start and at the end as a full pass each. Together they are one: forward"
+        " passes here, backward passes there.",
     ),
     prerequisites=("pipeline-bubble-share",),
 )
@@ -268,29 +202,15 @@ SPEEDUP = Drill(
         / played(p, schedule="gpipe").step_s
     ),
     slips=(
-        Slip(
-            key="perfect",
-            wrong=lambda p: p.pp,
-            story="That would be all GPUs working all of the time. The pipeline has to fill and to drain.",
-        ),
-        Slip(
-            key="as-many-as-pieces",
-            wrong=lambda p: p.m,
-            story="You counted pieces. No more of them run at a time than there are GPUs.",
-        ),
-        Slip(
-            key="share-of-step-added",
-            wrong=lambda p: p.pp / (1 + (p.pp - 1) / (p.m + p.pp - 1)),
-            story=(
-                "You lengthened the work by the bubble's share of the step. That share is one of the longer, whole"
-                " step."
-            ),
-        ),
-        Slip(
-            key="busy-share",
-            wrong=lambda p: p.m / (p.m + p.pp - 1),
-            story="That is how busy the GPUs are afterwards. How busy were they before?",
-        ),
+        Slip("perfect", lambda p: p.pp)
+        | "That would be all GPUs working all of the time. The pipeline has to fill and to drain.",
+        Slip("as-many-as-pieces", lambda p: p.m)
+        | "You counted pieces. No more of them run at a time than there are GPUs.",
+        Slip("share-of-step-added", lambda p: p.pp / (1 + (p.pp - 1) / (p.m + p.pp - 1)))
+        | "You lengthened the work by the bubble's share of the step. That share is one of the longer, whole"
+        " step.",
+        Slip("busy-share", lambda p: p.m / (p.m + p.pp - 1))
+        | "That is how busy the GPUs are afterwards. How busy were they before?",
     ),
     prerequisites=("pipeline-bubble-share",),
 )

@@ -66,31 +66,16 @@ BYTES = Drill(
     ),
     count=_count_bytes,
     slips=(
-        Slip(
-            key="one-direction",
-            wrong=lambda p: (p.pp * p.chunks - 1) * p.m * p.sequence * p.hidden * 2,
-            story="You sent activations and no gradients. What goes forward has a twin on the way back.",
-        ),
-        Slip(
-            key="no-chunks",
-            wrong=lambda p: 2 * (p.pp - 1) * p.m * p.sequence * p.hidden * 2,
-            story="You cut the model once per GPU. Count its pieces, and the seams between them.",
-        ),
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: 2 * (p.pp * p.chunks - 1) * p.sequence * p.hidden * 2,
-            story="That is one micro-batch.",
-        ),
-        Slip(
-            key="seams-of-one-round",
-            wrong=lambda p: 2 * (p.pp - 1) * p.chunks * p.m * p.sequence * p.hidden * 2,
-            story="You forgot the way from the last GPU back to the first, between one round and the next.",
-        ),
-        Slip(
-            key="fp32",
-            wrong=lambda p: 2 * (p.pp * p.chunks - 1) * p.m * p.sequence * p.hidden * 4,
-            story="You sent numbers of 4 bytes.",
-        ),
+        Slip("one-direction", lambda p: (p.pp * p.chunks - 1) * p.m * p.sequence * p.hidden * 2)
+        | "You sent activations and no gradients. What goes forward has a twin on the way back.",
+        Slip("no-chunks", lambda p: 2 * (p.pp - 1) * p.m * p.sequence * p.hidden * 2)
+        | "You cut the model once per GPU. Count its pieces, and the seams between them.",
+        Slip("one-micro-batch", lambda p: 2 * (p.pp * p.chunks - 1) * p.sequence * p.hidden * 2)
+        | "That is one micro-batch.",
+        Slip("seams-of-one-round", lambda p: 2 * (p.pp - 1) * p.chunks * p.m * p.sequence * p.hidden * 2)
+        | "You forgot the way from the last GPU back to the first, between one round and the next.",
+        Slip("fp32", lambda p: 2 * (p.pp * p.chunks - 1) * p.m * p.sequence * p.hidden * 4)
+        | "You sent numbers of 4 bytes.",
     ),
     function=AsFunction(
         takes=("pp", "chunks", "m", "sequence", "hidden"),
@@ -147,26 +132,13 @@ SLOW = Drill(
         ).step_s
     ),
     slips=(
-        Slip(
-            key="average-stage",
-            wrong=lambda p: (p.m + p.pp - 1) * ((p.pp - 1) * p.fast_s + p.slow_s) / p.pp,
-            story="You spread the extra work over all stages. A pipeline does not average: the fast stages wait.",
-        ),
-        Slip(
-            key="ignored",
-            wrong=lambda p: (p.m + p.pp - 1) * p.fast_s,
-            story="You left the slow stage out.",
-        ),
-        Slip(
-            key="all-slow",
-            wrong=lambda p: (p.m + p.pp - 1) * p.slow_s,
-            story="You made every stage slow. The first micro-batch fills the pipeline at the speed of each stage.",
-        ),
-        Slip(
-            key="paid-once",
-            wrong=lambda p: (p.m + p.pp - 1) * p.fast_s + p.slow_s - p.fast_s,
-            story="You paid the extra time once. Every micro-batch goes through that stage.",
-        ),
+        Slip("average-stage", lambda p: (p.m + p.pp - 1) * ((p.pp - 1) * p.fast_s + p.slow_s) / p.pp)
+        | "You spread the extra work over all stages. A pipeline does not average: the fast stages wait.",
+        Slip("ignored", lambda p: (p.m + p.pp - 1) * p.fast_s) | "You left the slow stage out.",
+        Slip("all-slow", lambda p: (p.m + p.pp - 1) * p.slow_s)
+        | "You made every stage slow. The first micro-batch fills the pipeline at the speed of each stage.",
+        Slip("paid-once", lambda p: (p.m + p.pp - 1) * p.fast_s + p.slow_s - p.fast_s)
+        | "You paid the extra time once. Every micro-batch goes through that stage.",
     ),
     function=AsFunction(
         takes=("pp", "m", "fast_s", "slow_s"),
@@ -214,26 +186,14 @@ BATCH = Drill(
     ),
     count=_count_batch,
     slips=(
-        Slip(
-            key="times-stages",
-            wrong=lambda p: p.b * p.m * p.dp * p.pp,
-            story="You let stages multiply the batch. All stages work on the same sequences, one after another.",
-        ),
-        Slip(
-            key="micro-batches-counted",
-            wrong=lambda p: p.m * p.dp,
-            story="You counted micro-batches. The question is about sequences.",
-        ),
-        Slip(
-            key="one-replica",
-            wrong=lambda p: p.b * p.m,
-            story="That is one replica; the optimiser steps on the sum of all replicas' gradients.",
-        ),
-        Slip(
-            key="one-micro-batch-each",
-            wrong=lambda p: p.b * p.dp,
-            story="You stepped after every micro-batch. Their gradients are added up first.",
-        ),
+        Slip("times-stages", lambda p: p.b * p.m * p.dp * p.pp)
+        | "You let stages multiply the batch. All stages work on the same sequences, one after another.",
+        Slip("micro-batches-counted", lambda p: p.m * p.dp)
+        | "You counted micro-batches. The question is about sequences.",
+        Slip("one-replica", lambda p: p.b * p.m)
+        | "That is one replica; the optimiser steps on the sum of all replicas' gradients.",
+        Slip("one-micro-batch-each", lambda p: p.b * p.dp)
+        | "You stepped after every micro-batch. Their gradients are added up first.",
     ),
 )
 
@@ -244,10 +204,6 @@ BATCH = Drill(
 def _draw_late(rng: random.Random) -> Draw:
     pp = rng.choice((5, 6, 7, 9))
     return drawn(pp=pp, total_s=rng.choice(range(12, 40, 3)) * ms, send_s=rng.choice((5, 7, 9)) * ms)
-
-
-def _small_late(rng: random.Random) -> Draw:
-    return drawn(pp=rng.choice((3, 4, 5)), total_s=rng.choice((6.0, 9.0)), send_s=rng.choice((2.0, 3.0)))
 
 
 def _count_late(p: Draw) -> float:
@@ -267,7 +223,7 @@ LATE = Drill(
     unit="s",
     target_s=120,
     draw=_draw_late,
-    small=_small_late,
+    small=lambda rng: drawn(pp=rng.choice((3, 4, 5)), total_s=rng.choice((6.0, 9.0)), send_s=rng.choice((2.0, 3.0))),
     prompt=lambda p: (
         f"1F1B on {p.pp} equal stages keeps {p.pp} micro-batches under way and starts a new one only when an old one"
         f" has come back. A micro-batch takes {fmt_seconds(p.total_s)} through a stage, forward and backward together,"
@@ -283,29 +239,14 @@ LATE = Drill(
     ),
     count=_count_late,
     slips=(
-        Slip(
-            key="hidden",
-            wrong=lambda p: p.total_s,
-            story=(
-                "You let the links hide. Something else would have to be under way meanwhile, and 1F1B has nothing in"
-                " reserve."
-            ),
-        ),
-        Slip(
-            key="round-trip",
-            wrong=lambda p: p.pp * p.total_s + 2 * (p.pp - 1) * p.send_s,
-            story="That is the round trip of one micro-batch. Several are under way.",
-        ),
-        Slip(
-            key="one-way",
-            wrong=lambda p: p.total_s + (p.pp - 1) * p.send_s / p.pp,
-            story="You counted the hops of one direction.",
-        ),
-        Slip(
-            key="all-hops",
-            wrong=lambda p: p.total_s + 2 * (p.pp - 1) * p.send_s,
-            story="You charged every micro-batch with all hops. While one is on a link, others compute.",
-        ),
+        Slip("hidden", lambda p: p.total_s)
+        | "You let the links hide. Something else would have to be under way meanwhile, and 1F1B has nothing in"
+        " reserve.",
+        Slip("round-trip", lambda p: p.pp * p.total_s + 2 * (p.pp - 1) * p.send_s)
+        | "That is the round trip of one micro-batch. Several are under way.",
+        Slip("one-way", lambda p: p.total_s + (p.pp - 1) * p.send_s / p.pp) | "You counted the hops of one direction.",
+        Slip("all-hops", lambda p: p.total_s + 2 * (p.pp - 1) * p.send_s)
+        | "You charged every micro-batch with all hops. While one is on a link, others compute.",
     ),
     prerequisites=("pipeline-step-time",),
     function=AsFunction(

@@ -53,32 +53,16 @@ INTERLEAVED = Drill(
     ),
     count=lambda p: played(p, schedule="interleaved", chunks=p.chunks, total_s=p.total_s).idle_s[0],
     slips=(
-        Slip(
-            key="not-interleaved",
-            wrong=lambda p: (p.pp - 1) * p.total_s,
-            story=(
-                "That is the bubble without chunks. A GPU passes its first result on sooner when it has fewer layers to"
-                " run first."
-            ),
-        ),
-        Slip(
-            key="more-stages",
-            wrong=lambda p: (p.pp * p.chunks - 1) * p.total_s / p.chunks,
-            story=(
-                "You treated every chunk as a stage with a GPU of its own. There are more pieces, but no more GPUs to"
-                " wait for."
-            ),
-        ),
-        Slip(
-            key="wrong-way",
-            wrong=lambda p: (p.pp - 1) * p.total_s * p.chunks,
-            story="You let the chunks multiply the wait. Each of them is shorter than the whole.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: (p.pp - 1) * p.total_s / 3 / p.chunks,
-            story="You counted forward passes alone. Backward passes are waited for as well, and take the larger part.",
-        ),
+        Slip("not-interleaved", lambda p: (p.pp - 1) * p.total_s)
+        | "That is the bubble without chunks. A GPU passes its first result on sooner when it has fewer layers to"
+        " run first.",
+        Slip("more-stages", lambda p: (p.pp * p.chunks - 1) * p.total_s / p.chunks)
+        | "You treated every chunk as a stage with a GPU of its own. There are more pieces, but no more GPUs to"
+        " wait for.",
+        Slip("wrong-way", lambda p: (p.pp - 1) * p.total_s * p.chunks)
+        | "You let the chunks multiply the wait. Each of them is shorter than the whole.",
+        Slip("forward-only", lambda p: (p.pp - 1) * p.total_s / 3 / p.chunks)
+        | "You counted forward passes alone. Backward passes are waited for as well, and take the larger part.",
     ),
     prerequisites=("pipeline-bubble-share",),
 )
@@ -129,26 +113,14 @@ ZERO = Drill(
         send_s=0,
     ).idle_s[0],
     slips=(
-        Slip(
-            key="1f1b",
-            wrong=lambda p: (p.pp - 1) * (p.f_s + p.d_s + p.w_s),
-            story="That is 1F1B, where the next stage waits for weight gradients too.",
-        ),
-        Slip(
-            key="not-waited-for",
-            wrong=lambda p: (p.pp - 1) * (p.f_s + p.d_s),
-            story="You took the weight gradients out of the wait. Put off, they also fill a part of what remains.",
-        ),
-        Slip(
-            key="h2",
-            wrong=lambda p: (p.pp - 1) * (p.f_s + p.d_s - 2 * p.w_s),
-            story="That is ZB-H2, which fills both ends, for nearly twice the activations.",
-        ),
-        Slip(
-            key="all-stages-wait",
-            wrong=lambda p: p.pp * (p.f_s + p.d_s - p.w_s),
-            story="You made a GPU wait for every stage. For its own it does not wait.",
-        ),
+        Slip("1f1b", lambda p: (p.pp - 1) * (p.f_s + p.d_s + p.w_s))
+        | "That is 1F1B, where the next stage waits for weight gradients too.",
+        Slip("not-waited-for", lambda p: (p.pp - 1) * (p.f_s + p.d_s))
+        | "You took the weight gradients out of the wait. Put off, they also fill a part of what remains.",
+        Slip("h2", lambda p: (p.pp - 1) * (p.f_s + p.d_s - 2 * p.w_s))
+        | "That is ZB-H2, which fills both ends, for nearly twice the activations.",
+        Slip("all-stages-wait", lambda p: p.pp * (p.f_s + p.d_s - p.w_s))
+        | "You made a GPU wait for every stage. For its own it does not wait.",
     ),
     prerequisites=("pipeline-bubble-share",),
 )
@@ -213,29 +185,15 @@ HELD = Drill(
     ),
     count=_count_held,
     slips=(
-        Slip(
-            key="plain-1f1b",
-            wrong=lambda p: p.layers * p.layer_bytes,
-            story=(
-                "That is 1F1B without chunks: as many micro-batches as GPUs. Interleaving starts more before the first"
-                " backward pass."
-            ),
-        ),
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: p.layers / p.pp * p.layer_bytes,
-            story="That is one micro-batch on this GPU's layers.",
-        ),
-        Slip(
-            key="gpipe",
-            wrong=lambda p: p.m * p.layers / p.pp * p.layer_bytes,
-            story="You kept the whole step's micro-batches, as GPipe does.",
-        ),
-        Slip(
-            key="passes-as-micro-batches",
-            wrong=lambda p: (p.chunks * p.pp + p.pp - 1) * p.layers / p.pp * p.layer_bytes,
-            story="Each pass in the warm-up goes through one chunk, not through all layers of the GPU.",
-        ),
+        Slip("plain-1f1b", lambda p: p.layers * p.layer_bytes)
+        | "That is 1F1B without chunks: as many micro-batches as GPUs. Interleaving starts more before the first"
+        " backward pass.",
+        Slip("one-micro-batch", lambda p: p.layers / p.pp * p.layer_bytes)
+        | "That is one micro-batch on this GPU's layers.",
+        Slip("gpipe", lambda p: p.m * p.layers / p.pp * p.layer_bytes)
+        | "You kept the whole step's micro-batches, as GPipe does.",
+        Slip("passes-as-micro-batches", lambda p: (p.chunks * p.pp + p.pp - 1) * p.layers / p.pp * p.layer_bytes)
+        | "Each pass in the warm-up goes through one chunk, not through all layers of the GPU.",
     ),
     prerequisites=("memory-in-flight",),
 )
