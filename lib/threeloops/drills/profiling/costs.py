@@ -87,34 +87,17 @@ SYNCS = Drill(
     derive=_derive_syncs,
     count=_count_syncs,
     slips=(
-        Slip(
-            key="kernels-only",
-            wrong=lambda p: _syncs_s(p.kernels * p.kernel_us),
-            story="You added the kernels. Between them the GPU waits, and for whom?",
-        ),
-        Slip(
-            key="returns-only",
-            wrong=lambda p: _syncs_s(p.kernels * p.kernel_us + p.syncs * p.back_us),
-            story=(
-                "You added the way back. When the code goes on, the device's queue is empty: what must happen before it"
-                " runs again?"
-            ),
-        ),
-        Slip(
-            key="launches-exposed",
-            wrong=lambda p: _syncs_s(p.kernels * (p.kernel_us + p.launch_us) + p.syncs * p.back_us),
-            story="You put a launch before every kernel. Between two reads the CPU asks ahead while the device works.",
-        ),
-        Slip(
-            key="every-kernel",
-            wrong=lambda p: _syncs_s(p.kernels * (p.kernel_us + p.back_us)),
-            story="You read a value after every kernel. Count how often the code reads.",
-        ),
-        Slip(
-            key="loss-only",
-            wrong=lambda p: _syncs_s(p.syncs * (p.launch_us + p.back_us)),
-            story="That is what reading costs. The kernels take time too.",
-        ),
+        Slip("kernels-only", lambda p: _syncs_s(p.kernels * p.kernel_us))
+        | "You added the kernels. Between them the GPU waits, and for whom?",
+        Slip("returns-only", lambda p: _syncs_s(p.kernels * p.kernel_us + p.syncs * p.back_us))
+        | "You added the way back. When the code goes on, the device's queue is empty: what must happen before it"
+        " runs again?",
+        Slip("launches-exposed", lambda p: _syncs_s(p.kernels * (p.kernel_us + p.launch_us) + p.syncs * p.back_us))
+        | "You put a launch before every kernel. Between two reads the CPU asks ahead while the device works.",
+        Slip("every-kernel", lambda p: _syncs_s(p.kernels * (p.kernel_us + p.back_us)))
+        | "You read a value after every kernel. Count how often the code reads.",
+        Slip("loss-only", lambda p: _syncs_s(p.syncs * (p.launch_us + p.back_us)))
+        | "That is what reading costs. The kernels take time too.",
     ),
 )
 
@@ -130,21 +113,8 @@ def _draw_overhead(rng: random.Random) -> Draw:
     return drawn(ops=ops, loop=loop, **{name: int(float(f"{value:.4g}")) for name, value in times.items()})
 
 
-def _small_overhead(rng: random.Random) -> Draw:
-    return drawn(**{name: value // 100 for name, value in vars(_draw_overhead(rng)).items()})
-
-
 def _cost_us(p: Draw) -> float:
     return float((p.watched_us - p.bare_us) / p.loop)
-
-
-def _derive_overhead(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.changed_calls_s(whole_s=p.step_us * us, num_calls=p.ops, before_s=_cost_us(p) * us, after_s=0.0),
-        formula="step with profiler − operations × (loop with − loop without) / operations of the loop",
-        substitution=f"{p.step_us}e-6 − {p.ops} × ({p.watched_us}e-6 − {p.bare_us}e-6) / {p.loop}",
-        source="PyTorch documentation, torch.profiler, 2026 (recording has a cost per event)",
-    )
 
 
 def _count_overhead(p: Draw) -> float:
@@ -162,40 +132,31 @@ OVERHEAD = Drill(
     unit="s",
     target_s=120,
     draw=_draw_overhead,
-    small=_small_overhead,
+    small=lambda rng: drawn(**{name: value // 100 for name, value in vars(_draw_overhead(rng)).items()}),
     prompt=lambda p: (
         f"Under the profiler a step takes {p.step_us * us / ms:g} ms and shows {p.ops:,} operations. A loop of"
         f" {p.loop:,} tiny operations takes {p.bare_us * us / ms:g} ms without the profiler and"
         f" {p.watched_us * us / ms:g} ms with it. If every operation is delayed alike, how long does the step take"
         " without the profiler?"
     ),
-    derive=_derive_overhead,
+    derive=lambda p: Derivation(
+        value=scaling.changed_calls_s(whole_s=p.step_us * us, num_calls=p.ops, before_s=_cost_us(p) * us, after_s=0.0),
+        formula="step with profiler − operations × (loop with − loop without) / operations of the loop",
+        substitution=f"{p.step_us}e-6 − {p.ops} × ({p.watched_us}e-6 − {p.bare_us}e-6) / {p.loop}",
+        source="PyTorch documentation, torch.profiler, 2026 (recording has a cost per event)",
+    ),
     count=_count_overhead,
     slips=(
-        Slip(
-            key="same-ratio",
-            wrong=lambda p: p.step_us * p.bare_us / p.watched_us * us,
-            story=(
-                "You slowed the step as much as the loop, in proportion. The delay is a price per operation, however"
-                " long the operation is."
-            ),
-        ),
-        Slip(key="ignored", wrong=lambda p: p.step_us * us, story="That is the step while it is being watched."),
-        Slip(
-            key="one-loop",
-            wrong=lambda p: (p.step_us - (p.watched_us - p.bare_us)) * us,
-            story="You took away the delay of the loop. The step has another number of operations.",
-        ),
-        Slip(
-            key="delay",
-            wrong=lambda p: p.ops * _cost_us(p) * us,
-            story="That is what the profiler adds. The question asks for what is left without it.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: (p.step_us + p.ops * _cost_us(p)) * us,
-            story="You added the delay. It is already part of what was recorded.",
-        ),
+        Slip("same-ratio", lambda p: p.step_us * p.bare_us / p.watched_us * us)
+        | "You slowed the step as much as the loop, in proportion. The delay is a price per operation, however"
+        " long the operation is.",
+        Slip("ignored", lambda p: p.step_us * us) | "That is the step while it is being watched.",
+        Slip("one-loop", lambda p: (p.step_us - (p.watched_us - p.bare_us)) * us)
+        | "You took away the delay of the loop. The step has another number of operations.",
+        Slip("delay", lambda p: p.ops * _cost_us(p) * us)
+        | "That is what the profiler adds. The question asks for what is left without it.",
+        Slip("added", lambda p: (p.step_us + p.ops * _cost_us(p)) * us)
+        | "You added the delay. It is already part of what was recorded.",
     ),
 )
 

@@ -70,31 +70,16 @@ IDLE = Drill(
     derive=_derive_idle,
     count=_count_idle,
     slips=(
-        Slip(
-            key="overlap-twice",
-            wrong=lambda p: 1 - (p.first + p.second - p.begin + p.end - p.third) / p.step,
-            story="You added the lengths of all kernels. Two of them run at the same time for a while.",
-        ),
-        Slip(
-            key="busy",
-            wrong=lambda p: 1 - _derive_idle(p).value,
-            story="That is the share in which it works. The question asks for the rest.",
-        ),
-        Slip(
-            key="to-the-last-kernel",
-            wrong=lambda p: (p.third - p.second) / p.end,
-            story="You stopped the clock with the last kernel. The step is longer than that.",
-        ),
-        Slip(
-            key="one-gap",
-            wrong=lambda p: (p.third - p.second) / p.step,
-            story="You counted the pause between kernels. Is it the only one?",
-        ),
-        Slip(
-            key="second-stream-forgotten",
-            wrong=lambda p: 1 - (p.first + p.end - p.third) / p.step,
-            story="You left out the second stream. A GPU that runs one kernel is not idle, whichever stream's it is.",
-        ),
+        Slip("overlap-twice", lambda p: 1 - (p.first + p.second - p.begin + p.end - p.third) / p.step)
+        | "You added the lengths of all kernels. Two of them run at the same time for a while.",
+        Slip("busy", lambda p: 1 - _derive_idle(p).value)
+        | "That is the share in which it works. The question asks for the rest.",
+        Slip("to-the-last-kernel", lambda p: (p.third - p.second) / p.end)
+        | "You stopped the clock with the last kernel. The step is longer than that.",
+        Slip("one-gap", lambda p: (p.third - p.second) / p.step)
+        | "You counted the pause between kernels. Is it the only one?",
+        Slip("second-stream-forgotten", lambda p: 1 - (p.first + p.end - p.third) / p.step)
+        | "You left out the second stream. A GPU that runs one kernel is not idle, whichever stream's it is.",
     ),
 )
 
@@ -104,10 +89,6 @@ IDLE = Drill(
 def _draw_exposed(rng: random.Random) -> Draw:
     buckets, slice_us = rng.choice((5, 6, 7)), rng.randrange(1500, 3100, 20)
     return drawn(buckets=buckets, slice_us=slice_us, bucket_us=round(slice_us * rng.uniform(1.4, 1.49) / 10) * 10)
-
-
-def _small_exposed(rng: random.Random) -> Draw:
-    return drawn(buckets=rng.choice((3, 4)), slice_us=rng.choice((100, 130)), bucket_us=rng.choice((150, 190)))
 
 
 def _s(microseconds: float) -> float:
@@ -154,7 +135,9 @@ EXPOSED = Drill(
     unit="s",
     target_s=150,
     draw=_draw_exposed,
-    small=_small_exposed,
+    small=lambda rng: drawn(
+        buckets=rng.choice((3, 4)), slice_us=rng.choice((100, 130)), bucket_us=rng.choice((150, 190))
+    ),
     prompt=lambda p: (
         f"In a trace, backward takes {p.buckets * p.slice_us * us / ms:g} ms. Gradients leave in {p.buckets} equal"
         f" buckets, one after each {p.buckets}th of backward; a bucket's all-reduce takes {p.bucket_us * us / ms:g} ms,"
@@ -164,31 +147,16 @@ EXPOSED = Drill(
     derive=_derive_exposed,
     count=_count_exposed,
     slips=(
-        Slip(
-            key="nothing-hidden",
-            wrong=lambda p: _s(p.buckets * p.bucket_us),
-            story="You hid nothing. The first buckets travel while backward still runs.",
-        ),
-        Slip(
-            key="from-the-start",
-            wrong=lambda p: _s(p.buckets * (p.bucket_us - p.slice_us)),
-            story="You let the network begin together with backward. What could it have sent at that moment?",
-        ),
-        Slip(
-            key="last-bucket",
-            wrong=lambda p: _s(p.bucket_us),
-            story="You exposed the last bucket alone. Is the network free when its gradients are ready?",
-        ),
-        Slip(
-            key="all-but-one",
-            wrong=lambda p: _s((p.buckets - 1) * p.bucket_us),
-            story="You hid one bucket and exposed the others. Ask when the network began and how long it is busy.",
-        ),
-        Slip(
-            key="hidden-part",
-            wrong=lambda p: _s((p.buckets - 1) * p.slice_us),
-            story="That is how long both work at once. The question is about what comes after backward.",
-        ),
+        Slip("nothing-hidden", lambda p: _s(p.buckets * p.bucket_us))
+        | "You hid nothing. The first buckets travel while backward still runs.",
+        Slip("from-the-start", lambda p: _s(p.buckets * (p.bucket_us - p.slice_us)))
+        | "You let the network begin together with backward. What could it have sent at that moment?",
+        Slip("last-bucket", lambda p: _s(p.bucket_us))
+        | "You exposed the last bucket alone. Is the network free when its gradients are ready?",
+        Slip("all-but-one", lambda p: _s((p.buckets - 1) * p.bucket_us))
+        | "You hid one bucket and exposed the others. Ask when the network began and how long it is busy.",
+        Slip("hidden-part", lambda p: _s((p.buckets - 1) * p.slice_us))
+        | "That is how long both work at once. The question is about what comes after backward.",
     ),
 )
 
@@ -203,10 +171,6 @@ def _draw_loader(rng: random.Random) -> Draw:
         step_ms=rng.randrange(210, 420, 5),
         idle=rng.choice((0.36, 0.38, 0.42, 0.44)),
     )
-
-
-def _small_loader(rng: random.Random) -> Draw:
-    return drawn(workers=2, more=7, step_ms=rng.randrange(210, 420, 5), idle=rng.choice((0.36, 0.42)))
 
 
 def _derive_loader(p: Draw) -> Derivation:
@@ -237,7 +201,7 @@ LOADER = Drill(
     unit="s",
     target_s=75,
     draw=_draw_loader,
-    small=_small_loader,
+    small=lambda rng: drawn(workers=2, more=7, step_ms=rng.randrange(210, 420, 5), idle=rng.choice((0.36, 0.42))),
     prompt=lambda p: (
         f"A training step takes {p.step_ms} ms with {p.workers} loader workers, and the GPU is idle for"
         f" {100 * p.idle:g} % of it, always waiting for a batch. With {p.more} workers the loader is that much faster."
@@ -246,32 +210,16 @@ LOADER = Drill(
     derive=_derive_loader,
     count=_count_loader,
     slips=(
-        Slip(
-            key="loader-alone",
-            wrong=lambda p: p.step_ms * p.workers / p.more * ms,
-            story="You made the step as fast as the loader. The GPU has its own work to do.",
-        ),
-        Slip(
-            key="idle",
-            wrong=lambda p: p.idle * p.step_ms * ms,
-            story="That is what is saved at best. The question asks for what is left.",
-        ),
-        Slip(
-            key="idle-shrinks",
-            wrong=lambda p: p.step_ms * (1 - p.idle + p.idle * p.workers / p.more) * ms,
-            story=(
-                "You shortened the idle time in proportion. Loading runs beside computing: what is not in the way costs"
-                " nothing."
-            ),
-        ),
-        Slip(
-            key="faster-both",
-            wrong=lambda p: p.step_ms * (1 - p.idle) * p.workers / p.more * ms,
-            story="You made the GPU's work faster too. Workers do not run kernels.",
-        ),
-        Slip(
-            key="unchanged", wrong=lambda p: p.step_ms * ms, story="You changed nothing. Whom was the GPU waiting for?"
-        ),
+        Slip("loader-alone", lambda p: p.step_ms * p.workers / p.more * ms)
+        | "You made the step as fast as the loader. The GPU has its own work to do.",
+        Slip("idle", lambda p: p.idle * p.step_ms * ms)
+        | "That is what is saved at best. The question asks for what is left.",
+        Slip("idle-shrinks", lambda p: p.step_ms * (1 - p.idle + p.idle * p.workers / p.more) * ms)
+        | "You shortened the idle time in proportion. Loading runs beside computing: what is not in the way costs"
+        " nothing.",
+        Slip("faster-both", lambda p: p.step_ms * (1 - p.idle) * p.workers / p.more * ms)
+        | "You made the GPU's work faster too. Workers do not run kernels.",
+        Slip("unchanged", lambda p: p.step_ms * ms) | "You changed nothing. Whom was the GPU waiting for?",
     ),
 )
 
