@@ -20,10 +20,6 @@ def _draw_late(rng: random.Random) -> Draw:
     )
 
 
-def _small_late(rng: random.Random) -> Draw:
-    return drawn(before=rng.choice((5, 6)), arrive=9, after=rng.choice((11, 13)), late_s=rng.choice((7, 9)))
-
-
 def _backlog(p: Draw) -> float:
     return backlogs.cold_start_backlog(requests_per_s=p.arrive, served_per_s=p.before, late_s=p.late_s)
 
@@ -46,7 +42,7 @@ LATE = Drill(
     unit="s",
     target_s=120,
     draw=_draw_late,
-    small=_small_late,
+    small=lambda rng: drawn(before=rng.choice((5, 6)), arrive=9, after=rng.choice((11, 13)), late_s=rng.choice((7, 9))),
     prompt=lambda p: (
         f"A service handles {p.before} requests per second. Suddenly {p.arrive} arrive per second, and it stays like"
         f" that. The autoscaler's servers are ready {p.late_s} s later; from then on {p.after} per second are handled."
@@ -61,26 +57,14 @@ LATE = Drill(
     ),
     count=_count_late,
     slips=(
-        Slip(
-            key="nobody-comes",
-            wrong=lambda p: _backlog(p) / p.after,
-            story="You worked off the backlog as if no request came any more. Others keep arriving.",
-        ),
-        Slip(
-            key="all-arrivals",
-            wrong=lambda p: p.arrive * p.late_s / (p.after - p.arrive),
-            story="You let every request wait that came. The old servers handled most of them.",
-        ),
-        Slip(
-            key="new-servers-only",
-            wrong=lambda p: _backlog(p) / (p.after - p.before),
-            story="You gave the backlog all that the new servers can do. A part of that goes to those who arrive.",
-        ),
-        Slip(
-            key="with-delay",
-            wrong=lambda p: _backlog(p) / (p.after - p.arrive) + p.late_s,
-            story="You counted from the jump. The question counts from when the servers are ready.",
-        ),
+        Slip("nobody-comes", lambda p: _backlog(p) / p.after)
+        | "You worked off the backlog as if no request came any more. Others keep arriving.",
+        Slip("all-arrivals", lambda p: p.arrive * p.late_s / (p.after - p.arrive))
+        | "You let every request wait that came. The old servers handled most of them.",
+        Slip("new-servers-only", lambda p: _backlog(p) / (p.after - p.before))
+        | "You gave the backlog all that the new servers can do. A part of that goes to those who arrive.",
+        Slip("with-delay", lambda p: _backlog(p) / (p.after - p.arrive) + p.late_s)
+        | "You counted from the jump. The question counts from when the servers are ready.",
     ),
 )
 
@@ -95,10 +79,6 @@ def _draw_shed(rng: random.Random) -> Draw:
         service_ms=service_ms,
         arrive=round(servers / (service_ms * ms) * rng.randrange(126, 150, 2) / 100),
     )
-
-
-def _small_shed(rng: random.Random) -> Draw:
-    return drawn(servers=rng.choice((2, 3)), service_ms=500, arrive=rng.choice((9, 11)))
 
 
 def _handled(p: Draw) -> float:
@@ -122,7 +102,7 @@ SHED = Drill(
     unit="",
     target_s=75,
     draw=_draw_shed,
-    small=_small_shed,
+    small=lambda rng: drawn(servers=rng.choice((2, 3)), service_ms=500, arrive=rng.choice((9, 11))),
     prompt=lambda p: (
         f"{p.servers} servers share a queue; each takes {p.service_ms} ms for a request. For a long while"
         f" {p.arrive} requests arrive per second, more than they can handle. The queue is bounded and always full; who"
@@ -136,26 +116,13 @@ SHED = Drill(
     ),
     count=_count_shed,
     slips=(
-        Slip(
-            key="served",
-            wrong=lambda p: _handled(p) / p.arrive,
-            story="That is the share that is served.",
-        ),
-        Slip(
-            key="over-capacity",
-            wrong=lambda p: p.arrive / _handled(p) - 1,
-            story="You divided by what is handled. The share is one of those who come.",
-        ),
-        Slip(
-            key="one-server",
-            wrong=lambda p: 1 - _handled(p) / p.servers / p.arrive,
-            story="You let one server work. There are more.",
-        ),
-        Slip(
-            key="odds",
-            wrong=lambda p: p.arrive / _handled(p),
-            story="That is the load. It says how many come for each that is handled.",
-        ),
+        Slip("served", lambda p: _handled(p) / p.arrive) | "That is the share that is served.",
+        Slip("over-capacity", lambda p: p.arrive / _handled(p) - 1)
+        | "You divided by what is handled. The share is one of those who come.",
+        Slip("one-server", lambda p: 1 - _handled(p) / p.servers / p.arrive)
+        | "You let one server work. There are more.",
+        Slip("odds", lambda p: p.arrive / _handled(p))
+        | "That is the load. It says how many come for each that is handled.",
     ),
     function=AsFunction(
         takes=("servers", "service_ms", "arrive"),
@@ -165,18 +132,6 @@ SHED = Drill(
 )
 
 # --- clients who wait ----------------------------------------------------------------------------
-
-
-def _draw_closed(rng: random.Random) -> Draw:
-    return drawn(
-        clients=rng.randrange(30, 90, 5),
-        answer_ms=rng.randrange(600, 1900, 100),
-        think_ms=rng.randrange(2500, 6500, 500),
-    )
-
-
-def _small_closed(rng: random.Random) -> Draw:
-    return drawn(clients=rng.choice((3, 5)), answer_ms=rng.choice((700, 900)), think_ms=rng.choice((1100, 2100)))
 
 
 def _count_closed(p: Draw) -> float:
@@ -197,8 +152,14 @@ CLOSED = Drill(
     title="Clients who wait",
     unit="",
     target_s=75,
-    draw=_draw_closed,
-    small=_small_closed,
+    draw=lambda rng: drawn(
+        clients=rng.randrange(30, 90, 5),
+        answer_ms=rng.randrange(600, 1900, 100),
+        think_ms=rng.randrange(2500, 6500, 500),
+    ),
+    small=lambda rng: drawn(
+        clients=rng.choice((3, 5)), answer_ms=rng.choice((700, 900)), think_ms=rng.choice((1100, 2100))
+    ),
     prompt=lambda p: (
         f"A load test runs {p.clients} clients. Each sends a request, gets its answer after {p.answer_ms:,} ms on"
         f" average, thinks for {p.think_ms:,} ms, and sends the next. How many requests per second does the server get?"
@@ -212,40 +173,17 @@ CLOSED = Drill(
     count=_count_closed,
     prerequisites=("serving-in-flight",),
     slips=(
-        Slip(
-            key="no-thinking",
-            wrong=lambda p: p.clients / (p.answer_ms * ms),
-            story="You let the clients send at once. They think first.",
-        ),
-        Slip(
-            key="no-waiting",
-            wrong=lambda p: p.clients / (p.think_ms * ms),
-            story="You let the clients send on while they wait. A closed loop does not.",
-        ),
-        Slip(
-            key="one-client",
-            wrong=lambda p: 1 / ((p.answer_ms + p.think_ms) * ms),
-            story="That is the rate of one client.",
-        ),
-        Slip(
-            key="multiplied",
-            wrong=lambda p: p.clients * (p.answer_ms + p.think_ms) * ms,
-            story="You multiplied clients by the time of a round. A client that takes longer asks less often.",
-        ),
+        Slip("no-thinking", lambda p: p.clients / (p.answer_ms * ms))
+        | "You let the clients send at once. They think first.",
+        Slip("no-waiting", lambda p: p.clients / (p.think_ms * ms))
+        | "You let the clients send on while they wait. A closed loop does not.",
+        Slip("one-client", lambda p: 1 / ((p.answer_ms + p.think_ms) * ms)) | "That is the rate of one client.",
+        Slip("multiplied", lambda p: p.clients * (p.answer_ms + p.think_ms) * ms)
+        | "You multiplied clients by the time of a round. A client that takes longer asks less often.",
     ),
 )
 
 # --- requests that nobody sent -------------------------------------------------------------------
-
-
-def _draw_hidden(rng: random.Random) -> Draw:
-    return drawn(
-        rate=rng.randrange(40, 240, 10), pause_s=rng.choice((3, 4, 5)), slow_ms=rng.choice((350, 850, 1150)), clients=8
-    )
-
-
-def _small_hidden(rng: random.Random) -> Draw:
-    return drawn(rate=rng.choice((4, 8)), pause_s=rng.choice((3, 4)), slow_ms=rng.choice((500, 750)), clients=2)
 
 
 def _count_hidden(p: Draw) -> float:
@@ -263,8 +201,12 @@ HIDDEN = Drill(
     title="What the report leaves out",
     unit="",
     target_s=100,
-    draw=_draw_hidden,
-    small=_small_hidden,
+    draw=lambda rng: drawn(
+        rate=rng.randrange(40, 240, 10), pause_s=rng.choice((3, 4, 5)), slow_ms=rng.choice((350, 850, 1150)), clients=8
+    ),
+    small=lambda rng: drawn(
+        rate=rng.choice((4, 8)), pause_s=rng.choice((3, 4)), slow_ms=rng.choice((500, 750)), clients=2
+    ),
     prompt=lambda p: (
         f"{p.rate} users per second send a request each, evenly, whatever the server does. It answers at once, except"
         f" that it stops for {p.pause_s} s and then answers all who came meanwhile, at once. (A load test with"
@@ -279,26 +221,14 @@ HIDDEN = Drill(
     ),
     count=_count_hidden,
     slips=(
-        Slip(
-            key="closed-loop",
-            wrong=lambda p: float(p.clients),
-            story="That is what clients see who wait for their answers. Users do not wait for one another.",
-        ),
-        Slip(
-            key="whole-pause",
-            wrong=lambda p: float(p.rate * p.pause_s),
-            story="You counted every request that came in the pause. The last of them waited for a moment only.",
-        ),
-        Slip(
-            key="quick-ones",
-            wrong=lambda p: p.rate * p.slow_ms * ms,
-            story="Those came so late in the pause that they waited for less than the limit.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.rate * (p.pause_s + p.slow_ms * ms),
-            story="You made the pause longer by the limit. Who comes shortly before its end waits for less.",
-        ),
+        Slip("closed-loop", lambda p: float(p.clients))
+        | "That is what clients see who wait for their answers. Users do not wait for one another.",
+        Slip("whole-pause", lambda p: float(p.rate * p.pause_s))
+        | "You counted every request that came in the pause. The last of them waited for a moment only.",
+        Slip("quick-ones", lambda p: p.rate * p.slow_ms * ms)
+        | "Those came so late in the pause that they waited for less than the limit.",
+        Slip("added", lambda p: p.rate * (p.pause_s + p.slow_ms * ms))
+        | "You made the pause longer by the limit. Who comes shortly before its end waits for less.",
     ),
 )
 

@@ -75,25 +75,14 @@ SHARE = Drill(
     count=lambda p: queue.waiting_share(**_arguments(p)),
     prerequisites=("serving-single-server-wait",),
     slips=(
-        Slip(key="load", wrong=_load, story="That is how busy one server is. A request waits only if all of them are."),
-        Slip(
-            key="independent",
-            wrong=lambda p: _load(p) ** p.servers,
-            story="You let the servers be busy independently. A queue keeps all of them busy together.",
-        ),
-        Slip(
-            key="nobody-waits",
-            wrong=lambda p: _terms(p)[-1] / sum(_terms(p)),
-            story=(
-                "You sent away every request that found all busy (Erlang B). Here they stay, and keep the servers busy"
-                " for the next."
-            ),
-        ),
-        Slip(
-            key="queue-length",
-            wrong=lambda p: queueing.erlang_c(**_arguments(p)) * _load(p) / (1 - _load(p)),
-            story="That is how many wait on average, not how often a request has to.",
-        ),
+        Slip("load", _load) | "That is how busy one server is. A request waits only if all of them are.",
+        Slip("independent", lambda p: _load(p) ** p.servers)
+        | "You let the servers be busy independently. A queue keeps all of them busy together.",
+        Slip("nobody-waits", lambda p: _terms(p)[-1] / sum(_terms(p)))
+        | "You sent away every request that found all busy (Erlang B). Here they stay, and keep the servers busy"
+        " for the next.",
+        Slip("queue-length", lambda p: queueing.erlang_c(**_arguments(p)) * _load(p) / (1 - _load(p)))
+        | "That is how many wait on average, not how often a request has to.",
     ),
 )
 
@@ -130,31 +119,15 @@ POOLED = Drill(
     count=lambda p: queue.mean_wait_s(**_arguments(p)),
     prerequisites=("serving-waiting-share",),
     slips=(
-        Slip(
-            key="two-queues",
-            wrong=lambda p: p.service_ms * ms * _load(p) / (1 - _load(p)),
-            story=(
-                "You gave each replica a queue of its own. There a request may wait although the other replica is free."
-            ),
-        ),
-        Slip(
-            key="one-fast-server",
-            wrong=lambda p: p.service_ms * ms / 2 * _load(p) / (1 - _load(p)),
-            story=(
-                "You replaced the two by one that is twice as fast. It would need half the time for a request, these do"
-                " not."
-            ),
-        ),
-        Slip(
-            key="everybody-waits",
-            wrong=lambda p: p.service_ms * ms / 2 / (1 - _load(p)),
-            story="You let every request wait. Some find a replica free.",
-        ),
-        Slip(
-            key="with-service",
-            wrong=lambda p: p.service_ms * ms / (1 - _load(p) ** 2),
-            story="That is the time until a request is done. The question ends when its service begins.",
-        ),
+        Slip("two-queues", lambda p: p.service_ms * ms * _load(p) / (1 - _load(p)))
+        | "You gave each replica a queue of its own. There a request may wait although the other replica is free.",
+        Slip("one-fast-server", lambda p: p.service_ms * ms / 2 * _load(p) / (1 - _load(p)))
+        | "You replaced the two by one that is twice as fast. It would need half the time for a request, these do"
+        " not.",
+        Slip("everybody-waits", lambda p: p.service_ms * ms / 2 / (1 - _load(p)))
+        | "You let every request wait. Some find a replica free.",
+        Slip("with-service", lambda p: p.service_ms * ms / (1 - _load(p) ** 2))
+        | "That is the time until a request is done. The question ends when its service begins.",
     ),
 )
 

@@ -21,10 +21,6 @@ def _draw_p99(rng: random.Random) -> Draw:
     return drawn(service_ms=service_ms, percent=rng.choice((60, 65, 70, 75, 80)))
 
 
-def _small_p99(rng: random.Random) -> Draw:
-    return drawn(service_ms=rng.choice((100, 150)), percent=rng.choice((50, 60, 65)))
-
-
 def _free(p: Draw) -> float:
     return float(1 - p.percent / 100)
 
@@ -36,7 +32,7 @@ P99 = Drill(
     unit="s",
     target_s=90,
     draw=_draw_p99,
-    small=_small_p99,
+    small=lambda rng: drawn(service_ms=rng.choice((100, 150)), percent=rng.choice((50, 60, 65))),
     prompt=lambda p: (
         f"One server answers one request at a time: Poisson arrivals, exponential service times of {p.service_ms} ms on"
         f" average, busy {p.percent} % of the time. Which time from arrival to answer does one request in a hundred"
@@ -55,31 +51,16 @@ P99 = Drill(
     ),
     prerequisites=("serving-single-server-wait",),
     slips=(
-        Slip(
-            key="mean",
-            wrong=lambda p: p.service_ms * ms / _free(p),
-            story="That is the mean time. One in a hundred takes longer by far.",
-        ),
-        Slip(
-            key="p90",
-            wrong=lambda p: p.service_ms * ms / _free(p) * math.log(10),
-            story="That is p90: one request in ten exceeds it.",
-        ),
-        Slip(
-            key="service-only",
-            wrong=lambda p: p.service_ms * ms * math.log(100),
-            story="That is p99 of the service. No request stood in line.",
-        ),
-        Slip(
-            key="times-100",
-            wrong=lambda p: p.service_ms * ms / _free(p) * 100,
-            story="You took a hundred times the mean. One in a hundred is rarer than that suggests, but not so slow.",
-        ),
-        Slip(
-            key="wait-only",
-            wrong=lambda p: p.service_ms * ms * p.percent / 100 / _free(p) * math.log(100),
-            story="You stretched the mean wait. The time to the answer has a service in it, too.",
-        ),
+        Slip("mean", lambda p: p.service_ms * ms / _free(p))
+        | "That is the mean time. One in a hundred takes longer by far.",
+        Slip("p90", lambda p: p.service_ms * ms / _free(p) * math.log(10))
+        | "That is p90: one request in ten exceeds it.",
+        Slip("service-only", lambda p: p.service_ms * ms * math.log(100))
+        | "That is p99 of the service. No request stood in line.",
+        Slip("times-100", lambda p: p.service_ms * ms / _free(p) * 100)
+        | "You took a hundred times the mean. One in a hundred is rarer than that suggests, but not so slow.",
+        Slip("wait-only", lambda p: p.service_ms * ms * p.percent / 100 / _free(p) * math.log(100))
+        | "You stretched the mean wait. The time to the answer has a service in it, too.",
     ),
 )
 
@@ -89,10 +70,6 @@ P99 = Drill(
 def _draw_allowed(rng: random.Random) -> Draw:
     service_ms = rng.randrange(40, 260, 10)
     return drawn(service_ms=service_ms, p99_ms=service_ms * rng.choice((9, 10, 11, 12, 13)))
-
-
-def _small_allowed(rng: random.Random) -> Draw:
-    return drawn(service_ms=rng.choice((100, 150)), p99_ms=rng.choice((1200, 1400)))
 
 
 def _rate(p: Draw, busy: float) -> float:
@@ -116,7 +93,7 @@ ALLOWED = Drill(
     unit="",
     target_s=120,
     draw=_draw_allowed,
-    small=_small_allowed,
+    small=lambda rng: drawn(service_ms=rng.choice((100, 150)), p99_ms=rng.choice((1200, 1400))),
     prompt=lambda p: (
         f"One server works on one request at a time, {p.service_ms} ms on average, service times exponential, arrivals"
         f" Poisson. The promise is a p99 of {p.p99_ms:,} ms from arrival to answer. How many requests per second may"
@@ -131,26 +108,14 @@ ALLOWED = Drill(
     count=_count_allowed,
     prerequisites=("queue-p99",),
     slips=(
-        Slip(
-            key="full",
-            wrong=lambda p: _rate(p, 1),
-            story="That keeps the server busy all the time, and the queue grows without end.",
-        ),
-        Slip(
-            key="mean",
-            wrong=lambda p: _rate(p, 1 - p.service_ms / p.p99_ms),
-            story="You let the mean keep the promise. It was made for the slowest percent.",
-        ),
-        Slip(
-            key="p90",
-            wrong=lambda p: _rate(p, 1 - math.log(10) * p.service_ms / p.p99_ms),
-            story="With that rate nine in ten keep the promise, not 99 in a hundred.",
-        ),
-        Slip(
-            key="share-not-rate",
-            wrong=lambda p: 1 - math.log(100) * p.service_ms / p.p99_ms,
-            story="That is the utilisation. How many requests a second make it?",
-        ),
+        Slip("full", lambda p: _rate(p, 1))
+        | "That keeps the server busy all the time, and the queue grows without end.",
+        Slip("mean", lambda p: _rate(p, 1 - p.service_ms / p.p99_ms))
+        | "You let the mean keep the promise. It was made for the slowest percent.",
+        Slip("p90", lambda p: _rate(p, 1 - math.log(10) * p.service_ms / p.p99_ms))
+        | "With that rate nine in ten keep the promise, not 99 in a hundred.",
+        Slip("share-not-rate", lambda p: 1 - math.log(100) * p.service_ms / p.p99_ms)
+        | "That is the utilisation. How many requests a second make it?",
     ),
     function=AsFunction(
         takes=("service_ms", "p99_ms"),
@@ -171,10 +136,6 @@ def _draw_mixed(rng: random.Random) -> Draw:
         percent=percent,
         per_minute=round(60_000 / mean_ms * rng.randrange(55, 72) / 100),
     )
-
-
-def _small_mixed(rng: random.Random) -> Draw:
-    return drawn(short_ms=rng.choice((50, 60)), long_ms=rng.choice((500, 600)), percent=10, per_minute=300)
 
 
 def _mean_s(p: Draw) -> float:
@@ -216,7 +177,7 @@ MIXED = Drill(
     unit="s",
     target_s=180,
     draw=_draw_mixed,
-    small=_small_mixed,
+    small=lambda rng: drawn(short_ms=rng.choice((50, 60)), long_ms=rng.choice((500, 600)), percent=10, per_minute=300),
     prompt=lambda p: (
         f"{p.per_minute} requests arrive per minute, at random, at a server that works on one at a time. Of them"
         f" {100 - p.percent} % take {p.short_ms} ms and {p.percent} % take {p.long_ms:,} ms, in no order. How long"
@@ -229,31 +190,19 @@ MIXED = Drill(
     ),
     prerequisites=("serving-constant-service-wait",),
     slips=(
+        Slip("equal", lambda p: _mean_s(p) * _busy(p) / (1 - _busy(p)) / 2)
+        | "You gave every request the mean time. A long one holds up all who come behind it.",
+        Slip("exponential", lambda p: _mean_s(p) * _busy(p) / (1 - _busy(p)))
+        | "You let service times be exponential. These vary more.",
+        Slip("not-halved", lambda p: _square_s2(p) * p.per_minute / 60 / (1 - _busy(p)))
+        | "You waited for all of the request in service. On average half of it is over already.",
         Slip(
-            key="equal",
-            wrong=lambda p: _mean_s(p) * _busy(p) / (1 - _busy(p)) / 2,
-            story="You gave every request the mean time. A long one holds up all who come behind it.",
-        ),
-        Slip(
-            key="exponential",
-            wrong=lambda p: _mean_s(p) * _busy(p) / (1 - _busy(p)),
-            story="You let service times be exponential. These vary more.",
-        ),
-        Slip(
-            key="not-halved",
-            wrong=lambda p: _square_s2(p) * p.per_minute / 60 / (1 - _busy(p)),
-            story="You waited for all of the request in service. On average half of it is over already.",
-        ),
-        Slip(
-            key="short-only",
-            wrong=lambda p: (p.short_ms * ms) ** 2 * p.per_minute / 60 / 2 / (1 - p.per_minute / 60 * p.short_ms * ms),
-            story="You gave every request a short service. The long ones are few, but all others wait behind them.",
-        ),
-        Slip(
-            key="with-service",
-            wrong=lambda p: _square_s2(p) * p.per_minute / 60 / 2 / (1 - _busy(p)) + _mean_s(p),
-            story="You added the request's own service. The question ends when it begins.",
-        ),
+            "short-only",
+            lambda p: (p.short_ms * ms) ** 2 * p.per_minute / 60 / 2 / (1 - p.per_minute / 60 * p.short_ms * ms),
+        )
+        | "You gave every request a short service. The long ones are few, but all others wait behind them.",
+        Slip("with-service", lambda p: _square_s2(p) * p.per_minute / 60 / 2 / (1 - _busy(p)) + _mean_s(p))
+        | "You added the request's own service. The question ends when it begins.",
     ),
     function=AsFunction(
         takes=("short_ms", "long_ms", "percent", "per_minute"),

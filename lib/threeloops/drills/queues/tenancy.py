@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.product_loop.operating import tenants
 from threeloops.units import minute, thousand
 
@@ -26,23 +26,8 @@ def _draw_bucket(rng: random.Random) -> Draw:
     )
 
 
-def _small_bucket(rng: random.Random) -> Draw:
-    p = _draw_bucket(rng)
-    p.depth, p.per_minute, p.window_s = rng.randrange(20, 90), 60 * rng.randrange(2, 9), rng.randrange(4, 20)
-    return p
-
-
 def _through(p: Draw, *, depth: float, refill: float) -> float:
     return float(p.tenants * tenants.bucket_most(depth=depth, refill_per_s=refill, window_s=p.window_s))
-
-
-def _derive_bucket(p: Draw) -> Derivation:
-    return Derivation(
-        value=_through(p, depth=p.depth, refill=p.per_minute / minute),
-        formula="tenants × (depth of a bucket + tokens per minute / 60 × seconds)",
-        substitution=f"{p.tenants} × ({p.depth} + {p.per_minute} / 60 × {p.window_s})",
-        source=SOURCE_BUCKET,
-    )
 
 
 def _count_bucket(p: Draw) -> float:
@@ -63,35 +48,33 @@ BUCKET = Drill(
     unit="token",
     target_s=80,
     draw=_draw_bucket,
-    small=_small_bucket,
+    small=lambda rng: changed(
+        _draw_bucket(rng),
+        depth=rng.randrange(20, 90),
+        per_minute=60 * rng.randrange(2, 9),
+        window_s=rng.randrange(4, 20),
+    ),
     prompt=lambda p: (
         f"Each of {p.tenants} tenants has a token bucket: it holds {p.depth:,} tokens of the model and is refilled"
         f" with {p.per_minute:,} tokens per minute, steadily. All buckets are full when every tenant begins to send as"
         f" much as it may. How many tokens are let in within the next {p.window_s} s?"
     ),
-    derive=_derive_bucket,
+    derive=lambda p: Derivation(
+        value=_through(p, depth=p.depth, refill=p.per_minute / minute),
+        formula="tenants × (depth of a bucket + tokens per minute / 60 × seconds)",
+        substitution=f"{p.tenants} × ({p.depth} + {p.per_minute} / 60 × {p.window_s})",
+        source=SOURCE_BUCKET,
+    ),
     count=_count_bucket,
     slips=(
-        Slip(
-            key="refill-only",
-            wrong=lambda p: p.tenants * p.per_minute / minute * p.window_s,
-            story="You let in what comes into the buckets. They were full before.",
-        ),
-        Slip(
-            key="depth-only",
-            wrong=lambda p: float(p.tenants * p.depth),
-            story="You emptied the buckets once. They are refilled meanwhile.",
-        ),
-        Slip(
-            key="per-minute",
-            wrong=lambda p: _through(p, depth=p.depth, refill=p.per_minute),
-            story="You took tokens per minute for tokens per second.",
-        ),
-        Slip(
-            key="one-tenant",
-            wrong=lambda p: _through(p, depth=p.depth, refill=p.per_minute / minute) / p.tenants,
-            story="That is one tenant. Nothing keeps them from coming together.",
-        ),
+        Slip("refill-only", lambda p: p.tenants * p.per_minute / minute * p.window_s)
+        | "You let in what comes into the buckets. They were full before.",
+        Slip("depth-only", lambda p: float(p.tenants * p.depth))
+        | "You emptied the buckets once. They are refilled meanwhile.",
+        Slip("per-minute", lambda p: _through(p, depth=p.depth, refill=p.per_minute))
+        | "You took tokens per minute for tokens per second.",
+        Slip("one-tenant", lambda p: _through(p, depth=p.depth, refill=p.per_minute / minute) / p.tenants)
+        | "That is one tenant. Nothing keeps them from coming together.",
     ),
 )
 
@@ -147,26 +130,13 @@ WAIT = Drill(
     derive=_derive_wait,
     count=_count_wait,
     slips=(
-        Slip(
-            key="bucket-ignored",
-            wrong=lambda p: (p.prompt + p.answer) / p.per_minute * minute,
-            story="You waited for all of its tokens. Some are in the bucket.",
-        ),
-        Slip(
-            key="prompt-only",
-            wrong=lambda p: (p.prompt - _left(p)) / p.per_minute * minute,
-            story="You charged the prompt alone. The answer may be as long as max_tokens, and is charged for that.",
-        ),
-        Slip(
-            key="until-full",
-            wrong=lambda p: (p.depth - _left(p)) / p.per_minute * minute,
-            story="You waited until the bucket was full. It need only hold this request.",
-        ),
-        Slip(
-            key="minutes",
-            wrong=lambda p: _derive_wait(p).value / minute,
-            story="Those are minutes. A client is told seconds.",
-        ),
+        Slip("bucket-ignored", lambda p: (p.prompt + p.answer) / p.per_minute * minute)
+        | "You waited for all of its tokens. Some are in the bucket.",
+        Slip("prompt-only", lambda p: (p.prompt - _left(p)) / p.per_minute * minute)
+        | "You charged the prompt alone. The answer may be as long as max_tokens, and is charged for that.",
+        Slip("until-full", lambda p: (p.depth - _left(p)) / p.per_minute * minute)
+        | "You waited until the bucket was full. It need only hold this request.",
+        Slip("minutes", lambda p: _derive_wait(p).value / minute) | "Those are minutes. A client is told seconds.",
     ),
 )
 
@@ -185,15 +155,6 @@ def _draw_fair(rng: random.Random) -> Draw:
 
 def _demands(p: Draw) -> list[float]:
     return [p.small, p.small, p.middle, *[p.large] * p.many]
-
-
-def _derive_fair(p: Draw) -> Derivation:
-    return Derivation(
-        value=tenants.fair_shares(capacity=p.capacity, demands=_demands(p))[-1],
-        formula="(capacity − what the modest ask for) / the others, who each get more than any of those",
-        substitution=f"({p.capacity} − 2 × {p.small} − {p.middle}) / {p.many}",
-        source=SOURCE_FAIR,
-    )
 
 
 def _count_fair(p: Draw) -> float:
@@ -229,29 +190,21 @@ FAIR = Drill(
         f" for, and what is left over is divided evenly. Two tenants ask for {p.small:,} tokens/s each, one for"
         f" {p.middle:,}, and {p.many} for {p.large:,} each. What does one of those {p.many} get?"
     ),
-    derive=_derive_fair,
+    derive=lambda p: Derivation(
+        value=tenants.fair_shares(capacity=p.capacity, demands=_demands(p))[-1],
+        formula="(capacity − what the modest ask for) / the others, who each get more than any of those",
+        substitution=f"({p.capacity} − 2 × {p.small} − {p.middle}) / {p.many}",
+        source=SOURCE_FAIR,
+    ),
     count=_count_fair,
     slips=(
-        Slip(
-            key="evenly",
-            wrong=lambda p: p.capacity / (p.many + 3),
-            story="You divided the pool evenly. What modest tenants leave is shared by the others.",
-        ),
-        Slip(
-            key="by-demand",
-            wrong=lambda p: p.capacity * p.large / sum(_demands(p)),
-            story="You shared in proportion to what was asked for. A tenant that asks for more would get more.",
-        ),
-        Slip(
-            key="as-asked",
-            wrong=lambda p: float(p.large),
-            story="You gave them what they asked for. There is not enough.",
-        ),
-        Slip(
-            key="only-the-smallest",
-            wrong=lambda p: (p.capacity - 2 * p.small) / (p.many + 1),
-            story="You stopped after the smallest demands. One more asks for less than an equal share.",
-        ),
+        Slip("evenly", lambda p: p.capacity / (p.many + 3))
+        | "You divided the pool evenly. What modest tenants leave is shared by the others.",
+        Slip("by-demand", lambda p: p.capacity * p.large / sum(_demands(p)))
+        | "You shared in proportion to what was asked for. A tenant that asks for more would get more.",
+        Slip("as-asked", lambda p: float(p.large)) | "You gave them what they asked for. There is not enough.",
+        Slip("only-the-smallest", lambda p: (p.capacity - 2 * p.small) / (p.many + 1))
+        | "You stopped after the smallest demands. One more asks for less than an equal share.",
     ),
 )
 
@@ -260,10 +213,6 @@ FAIR = Drill(
 
 def _draw_retries(rng: random.Random) -> Draw:
     return drawn(rate=rng.randrange(120, 990, 10), percent=rng.randrange(48, 90), retries=rng.randrange(2, 5))
-
-
-def _small_retries(rng: random.Random) -> Draw:
-    return _draw_retries(rng)
 
 
 def _derive_retries(p: Draw) -> Derivation:
@@ -292,7 +241,7 @@ RETRIES = Drill(
     unit="",
     target_s=90,
     draw=_draw_retries,
-    small=_small_retries,
+    small=lambda rng: _draw_retries(rng),
     prompt=lambda p: (
         f"A service gets {p.rate} new requests/s. It is overloaded, and {p.percent} % of all attempts fail, each"
         f" independently. A client whose attempt fails tries again at once, at most {p.retries} times. How many"
@@ -301,31 +250,16 @@ RETRIES = Drill(
     derive=_derive_retries,
     count=_count_retries,
     slips=(
-        Slip(
-            key="all-retries",
-            wrong=lambda p: float(p.rate * (p.retries + 1)),
-            story="You let every request use all of its retries. Those that succeed before do not try again.",
-        ),
-        Slip(
-            key="one-retry",
-            wrong=lambda p: p.rate * (1 + p.percent / 100.0),
-            story="You let what fails try once more. A second attempt can fail, too.",
-        ),
-        Slip(
-            key="without-end",
-            wrong=lambda p: p.rate / (1 - p.percent / 100.0),
-            story="You let clients try until they succeed. They give up.",
-        ),
-        Slip(
-            key="retries-only",
-            wrong=lambda p: _derive_retries(p).value - p.rate,
-            story="Those are the retries. The first attempts come, too.",
-        ),
-        Slip(
-            key="failing-each-time",
-            wrong=lambda p: p.rate * (1 + p.retries * p.percent / 100.0),
-            story="You sent the same share again at every retry. Fewer are left each time.",
-        ),
+        Slip("all-retries", lambda p: float(p.rate * (p.retries + 1)))
+        | "You let every request use all of its retries. Those that succeed before do not try again.",
+        Slip("one-retry", lambda p: p.rate * (1 + p.percent / 100.0))
+        | "You let what fails try once more. A second attempt can fail, too.",
+        Slip("without-end", lambda p: p.rate / (1 - p.percent / 100.0))
+        | "You let clients try until they succeed. They give up.",
+        Slip("retries-only", lambda p: _derive_retries(p).value - p.rate)
+        | "Those are the retries. The first attempts come, too.",
+        Slip("failing-each-time", lambda p: p.rate * (1 + p.retries * p.percent / 100.0))
+        | "You sent the same share again at every retry. Fewer are left each time.",
     ),
 )
 

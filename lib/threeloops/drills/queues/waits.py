@@ -15,19 +15,6 @@ KLEINROCK = "Kleinrock, Queueing Systems, volume 1, 1975"
 # --- Little's law --------------------------------------------------------------------------------
 
 
-def _draw_little(rng: random.Random) -> Draw:
-    return drawn(
-        per_minute=rng.randrange(320, 940, 20),
-        ttft=rng.choice((0.8, 0.9, 1.1, 1.3)),
-        itl_ms=rng.randrange(22, 39),
-        tokens=rng.randrange(180, 330, 10),
-    )
-
-
-def _small_little(rng: random.Random) -> Draw:
-    return drawn(per_minute=rng.choice((60, 120)), ttft=rng.choice((1.0, 2.0)), itl_ms=500, tokens=rng.choice((7, 9)))
-
-
 def _stay(p: Draw) -> float:
     return serving.request_s(ttft_s=p.ttft, itl_s=p.itl_ms * ms, output_tokens=p.tokens)
 
@@ -45,8 +32,15 @@ LITTLE = Drill(
     title="How many are inside",
     unit="",
     target_s=90,
-    draw=_draw_little,
-    small=_small_little,
+    draw=lambda rng: drawn(
+        per_minute=rng.randrange(320, 940, 20),
+        ttft=rng.choice((0.8, 0.9, 1.1, 1.3)),
+        itl_ms=rng.randrange(22, 39),
+        tokens=rng.randrange(180, 330, 10),
+    ),
+    small=lambda rng: drawn(
+        per_minute=rng.choice((60, 120)), ttft=rng.choice((1.0, 2.0)), itl_ms=500, tokens=rng.choice((7, 9))
+    ),
     prompt=lambda p: (
         f"{p.per_minute} requests arrive per minute and as many are finished. On average a request waits {p.ttft:g} s"
         f" for its first token and then gets {p.tokens} tokens in all, {p.itl_ms} ms apart. How many requests are being"
@@ -61,31 +55,14 @@ LITTLE = Drill(
     count=_count_little,
     prerequisites=("serving-request-time",),
     slips=(
-        Slip(
-            key="per-minute",
-            wrong=lambda p: p.per_minute * _stay(p),
-            story="You multiplied a rate per minute by seconds.",
-        ),
-        Slip(
-            key="no-ttft",
-            wrong=lambda p: p.per_minute / 60 * (p.tokens - 1) * p.itl_ms * ms,
-            story="You let requests in with their first token. They are inside from the start.",
-        ),
-        Slip(
-            key="prompt-only",
-            wrong=lambda p: p.per_minute / 60 * p.ttft,
-            story="You let requests go with their first token. They stay until the last.",
-        ),
-        Slip(
-            key="divided",
-            wrong=lambda p: p.per_minute / 60 / _stay(p),
-            story="You divided by the time. Who stays longer is met more often.",
-        ),
-        Slip(
-            key="arrivals",
-            wrong=lambda p: p.per_minute / 60,
-            story="That is how many come in a second. How long does each stay?",
-        ),
+        Slip("per-minute", lambda p: p.per_minute * _stay(p)) | "You multiplied a rate per minute by seconds.",
+        Slip("no-ttft", lambda p: p.per_minute / 60 * (p.tokens - 1) * p.itl_ms * ms)
+        | "You let requests in with their first token. They are inside from the start.",
+        Slip("prompt-only", lambda p: p.per_minute / 60 * p.ttft)
+        | "You let requests go with their first token. They stay until the last.",
+        Slip("divided", lambda p: p.per_minute / 60 / _stay(p))
+        | "You divided by the time. Who stays longer is met more often.",
+        Slip("arrivals", lambda p: p.per_minute / 60) | "That is how many come in a second. How long does each stay?",
     ),
 )
 
@@ -142,31 +119,16 @@ MM1 = Drill(
     derive=_derive_mm1,
     count=lambda p: queue.mean_wait_s(requests_per_s=p.per_minute / 60, service_s=p.service_ms * ms, servers=1),
     slips=(
-        Slip(
-            key="with-service",
-            wrong=lambda p: _wait(p, lambda load: 1 / (1 - load)),
-            story="That is the time until a request is done. The question ends when its service begins.",
-        ),
-        Slip(
-            key="no-queue",
-            wrong=lambda p: _wait(p, lambda load: load * (1 - load)),
-            story="You multiplied by the share that is free. A fuller server means a longer wait.",
-        ),
-        Slip(
-            key="constant",
-            wrong=lambda p: _wait(p, lambda load: load / (1 - load) / 2),
-            story="You let all services take equally long. These are exponential.",
-        ),
-        Slip(
-            key="load-twice",
-            wrong=lambda p: _wait(p, lambda load: load**2 / (1 - load)),
-            story="You multiplied by the load once too often: that is the length of the queue, times a service.",
-        ),
-        Slip(
-            key="heads",
-            wrong=lambda p: _wait(p, lambda load: 1 / (1 - load) ** 2),
-            story="You divided by the free share twice. Once makes the time in the system.",
-        ),
+        Slip("with-service", lambda p: _wait(p, lambda load: 1 / (1 - load)))
+        | "That is the time until a request is done. The question ends when its service begins.",
+        Slip("no-queue", lambda p: _wait(p, lambda load: load * (1 - load)))
+        | "You multiplied by the share that is free. A fuller server means a longer wait.",
+        Slip("constant", lambda p: _wait(p, lambda load: load / (1 - load) / 2))
+        | "You let all services take equally long. These are exponential.",
+        Slip("load-twice", lambda p: _wait(p, lambda load: load**2 / (1 - load)))
+        | "You multiplied by the load once too often: that is the length of the queue, times a service.",
+        Slip("heads", lambda p: _wait(p, lambda load: 1 / (1 - load) ** 2))
+        | "You divided by the free share twice. Once makes the time in the system.",
     ),
 )
 
@@ -202,31 +164,16 @@ CONSTANT = Drill(
     ),
     prerequisites=("serving-single-server-wait",),
     slips=(
-        Slip(
-            key="exponential",
-            wrong=lambda p: _wait(p, lambda load: load / (1 - load)),
-            story="You let service times vary. Here they are all the same.",
-        ),
-        Slip(
-            key="with-service",
-            wrong=lambda p: _wait(p, lambda load: load / (1 - load) / 2 + 1),
-            story="You added the picture's own service. The question ends when it begins.",
-        ),
-        Slip(
-            key="half-everything",
-            wrong=lambda p: _wait(p, lambda load: 1 / (1 - load) / 2),
-            story="You halved the time in the system. What is halved is the wait.",
-        ),
-        Slip(
-            key="residual",
-            wrong=lambda p: _wait(p, lambda load: load / 2),
-            story="You waited for the picture in work. Others may stand before you.",
-        ),
-        Slip(
-            key="evenly",
-            wrong=lambda p: _wait(p, lambda load: load / (1 - load) / 4),
-            story="You halved twice. Random arrivals queue even where services are all alike.",
-        ),
+        Slip("exponential", lambda p: _wait(p, lambda load: load / (1 - load)))
+        | "You let service times vary. Here they are all the same.",
+        Slip("with-service", lambda p: _wait(p, lambda load: load / (1 - load) / 2 + 1))
+        | "You added the picture's own service. The question ends when it begins.",
+        Slip("half-everything", lambda p: _wait(p, lambda load: 1 / (1 - load) / 2))
+        | "You halved the time in the system. What is halved is the wait.",
+        Slip("residual", lambda p: _wait(p, lambda load: load / 2))
+        | "You waited for the picture in work. Others may stand before you.",
+        Slip("evenly", lambda p: _wait(p, lambda load: load / (1 - load) / 4))
+        | "You halved twice. Random arrivals queue even where services are all alike.",
     ),
 )
 
@@ -236,10 +183,6 @@ CONSTANT = Drill(
 def _draw_rate(rng: random.Random) -> Draw:
     service_ms = rng.randrange(150, 420, 10)
     return drawn(service_ms=service_ms, wait_ms=round(service_ms * rng.randrange(18, 26) / 100) * 10)
-
-
-def _small_rate(rng: random.Random) -> Draw:
-    return drawn(service_ms=rng.choice((200, 300)), wait_ms=rng.choice((400, 500)))
 
 
 def _rate(p: Draw, share: float) -> float:
@@ -264,7 +207,7 @@ RATE = Drill(
     unit="",
     target_s=120,
     draw=_draw_rate,
-    small=_small_rate,
+    small=lambda rng: drawn(service_ms=rng.choice((200, 300)), wait_ms=rng.choice((400, 500))),
     prompt=lambda p: (
         f"A server works on one request at a time; service times are exponential with a mean of {p.service_ms} ms, and"
         f" requests arrive at random. On average a request shall not wait longer than {p.wait_ms} ms before service"
@@ -282,26 +225,14 @@ RATE = Drill(
     count=_count_rate,
     prerequisites=("serving-single-server-wait",),
     slips=(
-        Slip(
-            key="full",
-            wrong=lambda p: _rate(p, 1),
-            story="That keeps the server busy all the time, and the queue grows without end.",
-        ),
-        Slip(
-            key="with-service",
-            wrong=lambda p: _rate(p, 1 - p.service_ms / p.wait_ms),
-            story="You counted the service into the wait. The promise ends when service begins.",
-        ),
-        Slip(
-            key="reciprocal",
-            wrong=lambda p: 1 / ((p.wait_ms + p.service_ms) * ms),
-            story="You let the next request come when the last is done. How many are inside at a time?",
-        ),
-        Slip(
-            key="constant",
-            wrong=lambda p: _rate(p, 2 * p.wait_ms / (2 * p.wait_ms + p.service_ms)),
-            story="You let all services take equally long. These are exponential, and leave room for fewer.",
-        ),
+        Slip("full", lambda p: _rate(p, 1))
+        | "That keeps the server busy all the time, and the queue grows without end.",
+        Slip("with-service", lambda p: _rate(p, 1 - p.service_ms / p.wait_ms))
+        | "You counted the service into the wait. The promise ends when service begins.",
+        Slip("reciprocal", lambda p: 1 / ((p.wait_ms + p.service_ms) * ms))
+        | "You let the next request come when the last is done. How many are inside at a time?",
+        Slip("constant", lambda p: _rate(p, 2 * p.wait_ms / (2 * p.wait_ms + p.service_ms)))
+        | "You let all services take equally long. These are exponential, and leave room for fewer.",
     ),
 )
 
