@@ -126,47 +126,31 @@ BATCH = Drill(
     count=_count_batch,
     prerequisites=("roofline-ridge-point", "roofline-gemm-intensity"),
     slips=(
+        Slip("weights-only", lambda p: _batch(p.peak / p.memory, per_token=0, weight_bytes=p.weight_bytes))
+        | "You moved the weights alone. Hundreds of tokens, in and out, are traffic too, and they put the"
+        " crossing further off.",
+        Slip("ridge-itself", lambda p: p.peak / p.memory)
+        | "That is the ridge point, in FLOP per byte. How many FLOPs does one token bring for each byte of"
+        " weights?",
         Slip(
-            key="weights-only",
-            wrong=lambda p: _batch(p.peak / p.memory, per_token=0, weight_bytes=p.weight_bytes),
-            story=(
-                "You moved the weights alone. Hundreds of tokens, in and out, are traffic too, and they put the"
-                " crossing further off."
-            ),
-        ),
+            "sixteen-bit-weights",
+            lambda p: _batch(p.peak / p.memory, per_token=p.bytes_per_element * (1 / p.k + 1 / p.n), weight_bytes=2),
+        )
+        | "You stored the weights in 16 bits. Smaller weights arrive sooner, and fewer tokens keep the machine"
+        " busy meanwhile.",
         Slip(
-            key="ridge-itself",
-            wrong=lambda p: p.peak / p.memory,
-            story=(
-                "That is the ridge point, in FLOP per byte. How many FLOPs does one token bring for each byte of"
-                " weights?"
-            ),
-        ),
-        Slip(
-            key="sixteen-bit-weights",
-            wrong=lambda p: _batch(
-                p.peak / p.memory, per_token=p.bytes_per_element * (1 / p.k + 1 / p.n), weight_bytes=2
-            ),
-            story=(
-                "You stored the weights in 16 bits. Smaller weights arrive sooner, and fewer tokens keep the machine"
-                " busy meanwhile."
-            ),
-        ),
-        Slip(
-            key="twice-the-ridge",
-            wrong=lambda p: _batch(
+            "twice-the-ridge",
+            lambda p: _batch(
                 2 * p.peak / p.memory, per_token=p.bytes_per_element * (1 / p.k + 1 / p.n), weight_bytes=p.weight_bytes
             ),
-            story=(
-                "Your ridge is twice too far off: either you took a peak that is not for dense BF16, or you counted a"
-                " multiply-add as one operation."
-            ),
-        ),
+        )
+        | "Your ridge is twice too far off: either you took a peak that is not for dense BF16, or you counted a"
+        " multiply-add as one operation.",
         Slip(
-            key="outputs-forgotten",
-            wrong=lambda p: _batch(p.peak / p.memory, per_token=p.bytes_per_element / p.k, weight_bytes=p.weight_bytes),
-            story="You read tokens and weights and wrote nothing. The outputs cross the bus too.",
-        ),
+            "outputs-forgotten",
+            lambda p: _batch(p.peak / p.memory, per_token=p.bytes_per_element / p.k, weight_bytes=p.weight_bytes),
+        )
+        | "You read tokens and weights and wrote nothing. The outputs cross the bus too.",
     ),
 )
 
@@ -255,31 +239,16 @@ DECODE_ATTENTION = Drill(
     count=_count_decode_attention,
     prerequisites=("roofline-ridge-point",),
     slips=(
-        Slip(
-            key="group-forgotten",
-            wrong=lambda p: 2 / p.kv_bytes,
-            story="You fetched keys and values anew for every query head. Here several of them use one fetch.",
-        ),
-        Slip(
-            key="batch",
-            wrong=lambda p: p.batch * 2 * p.query_heads / p.kv_heads / p.kv_bytes,
-            story="You let the batch share. It shares weights; each request has keys and values of its own.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: p.query_heads / p.kv_heads / p.kv_bytes,
-            story="Half of it: either you took a 16-bit cache, or you counted a multiply-add as one operation.",
-        ),
-        Slip(
-            key="keys-or-values",
-            wrong=lambda p: 4 * p.query_heads / p.kv_heads / p.kv_bytes,
-            story="You multiplied with keys and values but read only one of them.",
-        ),
-        Slip(
-            key="one-kv-head",
-            wrong=lambda p: 2 * p.query_heads / p.kv_bytes,
-            story="You let all query heads share one key and value. This model keeps several of each.",
-        ),
+        Slip("group-forgotten", lambda p: 2 / p.kv_bytes)
+        | "You fetched keys and values anew for every query head. Here several of them use one fetch.",
+        Slip("batch", lambda p: p.batch * 2 * p.query_heads / p.kv_heads / p.kv_bytes)
+        | "You let the batch share. It shares weights; each request has keys and values of its own.",
+        Slip("half", lambda p: p.query_heads / p.kv_heads / p.kv_bytes)
+        | "Half of it: either you took a 16-bit cache, or you counted a multiply-add as one operation.",
+        Slip("keys-or-values", lambda p: 4 * p.query_heads / p.kv_heads / p.kv_bytes)
+        | "You multiplied with keys and values but read only one of them.",
+        Slip("one-kv-head", lambda p: 2 * p.query_heads / p.kv_bytes)
+        | "You let all query heads share one key and value. This model keeps several of each.",
     ),
 )
 
@@ -360,34 +329,17 @@ LAUNCH = Drill(
     count=_count_launch,
     prerequisites=("roofline-time-bound",),
     slips=(
-        Slip(
-            key="memory-only",
-            wrong=lambda p: 2 * p.parameters / p.memory,
-            story=(
-                "That is how long the weights take to read. Work out whether the processor can issue the kernels that"
-                " fast."
-            ),
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.layers * p.launches * p.launch_s + 2 * p.parameters / p.memory,
-            story="You added issuing and reading. The processor issues the next kernels while the device still works.",
-        ),
-        Slip(
-            key="difference",
-            wrong=lambda p: p.layers * p.launches * p.launch_s - 2 * p.parameters / p.memory,
-            story="That is how long the device waits in each step. The question is how long the step takes.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: p.launches * p.launch_s,
-            story="You issued one layer's kernels. The step goes through all of them.",
-        ),
-        Slip(
-            key="one-kernel-per-layer",
-            wrong=lambda p: p.layers * p.launch_s,
-            story="You issued one kernel per layer. Count what a layer is made of here.",
-        ),
+        Slip("memory-only", lambda p: 2 * p.parameters / p.memory)
+        | "That is how long the weights take to read. Work out whether the processor can issue the kernels that"
+        " fast.",
+        Slip("added", lambda p: p.layers * p.launches * p.launch_s + 2 * p.parameters / p.memory)
+        | "You added issuing and reading. The processor issues the next kernels while the device still works.",
+        Slip("difference", lambda p: p.layers * p.launches * p.launch_s - 2 * p.parameters / p.memory)
+        | "That is how long the device waits in each step. The question is how long the step takes.",
+        Slip("one-layer", lambda p: p.launches * p.launch_s)
+        | "You issued one layer's kernels. The step goes through all of them.",
+        Slip("one-kernel-per-layer", lambda p: p.layers * p.launch_s)
+        | "You issued one kernel per layer. Count what a layer is made of here.",
     ),
     function=AsFunction(
         takes=("layers", "launches", "launch_s", "parameters", "memory"),

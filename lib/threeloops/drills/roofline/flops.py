@@ -81,41 +81,23 @@ SCORES = Drill(
     prerequisites=("roofline-gemm-intensity",),
     slips=(
         Slip(
-            key="heads-merged",
-            wrong=lambda p: (
+            "heads-merged",
+            lambda p: (
                 2 * p.tokens * p.heads * p.head_dim / ((2 * p.heads * p.head_dim + p.tokens) * p.bytes_per_element)
             ),
-            story=(
-                "You made one matmul over the model's whole width, with one matrix of scores. Each head writes a"
-                " matrix of its own."
-            ),
-        ),
-        Slip(
-            key="scores-forgotten",
-            wrong=lambda p: 2 * p.tokens * p.head_dim / (2 * p.head_dim * p.bytes_per_element),
-            story=(
-                "You read queries and keys and wrote nothing. The scores are what this kernel is for, and there are"
-                " many."
-            ),
-        ),
-        Slip(
-            key="scores-only",
-            wrong=lambda p: 2 * p.head_dim / p.bytes_per_element,
-            story=(
-                "You moved the scores alone. That is where it ends for a very long prompt; queries and keys still count"
-                " in this one."
-            ),
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: p.tokens * p.head_dim / ((2 * p.head_dim + p.tokens) * p.bytes_per_element),
-            story="You counted multiply-adds. Each is a multiplication and an addition.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: 2 * p.tokens * p.head_dim / (2 * p.head_dim + p.tokens),
-            story="You divided by elements. Memory is paid by the byte.",
-        ),
+        )
+        | "You made one matmul over the model's whole width, with one matrix of scores. Each head writes a"
+        " matrix of its own.",
+        Slip("scores-forgotten", lambda p: 2 * p.tokens * p.head_dim / (2 * p.head_dim * p.bytes_per_element))
+        | "You read queries and keys and wrote nothing. The scores are what this kernel is for, and there are"
+        " many.",
+        Slip("scores-only", lambda p: 2 * p.head_dim / p.bytes_per_element)
+        | "You moved the scores alone. That is where it ends for a very long prompt; queries and keys still count"
+        " in this one.",
+        Slip("multiply-adds", lambda p: p.tokens * p.head_dim / ((2 * p.head_dim + p.tokens) * p.bytes_per_element))
+        | "You counted multiply-adds. Each is a multiplication and an addition.",
+        Slip("elements", lambda p: 2 * p.tokens * p.head_dim / (2 * p.head_dim + p.tokens))
+        | "You divided by elements. Memory is paid by the byte.",
     ),
 )
 
@@ -126,19 +108,6 @@ def _draw_conv(rng: random.Random) -> Draw:
     groups, height, width = rng.choice((6, 12)), *rng.choice(((160, 240), (120, 200), (272, 480)))
     channels = {"in_channels": groups * rng.choice((8, 16, 24)), "out_channels": groups * rng.choice((20, 28))}
     return drawn(cameras=rng.choice((5, 7)), groups=groups, **channels, height=height, width=width, kernel=3, stride=2)
-
-
-def _small_conv(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=2,
-        groups=3,
-        in_channels=6,
-        out_channels=rng.choice((3, 9)),
-        height=rng.choice((6, 8)),
-        width=10,
-        kernel=3,
-        stride=2,
-    )
 
 
 def _derive_conv(p: Draw) -> Derivation:
@@ -186,7 +155,16 @@ CONV = Drill(
     unit="FLOP",
     target_s=120,
     draw=_draw_conv,
-    small=_small_conv,
+    small=lambda rng: drawn(
+        cameras=2,
+        groups=3,
+        in_channels=6,
+        out_channels=rng.choice((3, 9)),
+        height=rng.choice((6, 8)),
+        width=10,
+        kernel=3,
+        stride=2,
+    ),
     prompt=lambda p: (
         f"{p.cameras} cameras each deliver a feature map of {p.in_channels} channels, {p.height} × {p.width}. A"
         f" {p.kernel} × {p.kernel} convolution with stride {p.stride} and padding {p.kernel // 2} makes"
@@ -196,42 +174,20 @@ CONV = Drill(
     derive=_derive_conv,
     count=_count_conv,
     slips=(
-        Slip(
-            key="groups-ignored",
-            wrong=lambda p: 2 * _outputs(p) * p.kernel**2 * p.in_channels,
-            story="You let every filter see every channel. In a grouped convolution it sees those of its own group.",
-        ),
-        Slip(
-            key="groups-twice",
-            wrong=lambda p: 2 * _outputs(p) * p.kernel**2 * p.in_channels / p.groups**2,
-            story=(
-                "You divided by the groups on both sides. Each filter sees fewer channels, but all output channels are"
-                " still made."
-            ),
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _outputs(p) * p.kernel**2 * p.in_channels / p.groups,
-            story=(
-                "You counted multiply-adds, as many vision papers do under the name of FLOPs. Each is a multiplication"
-                " and an addition."
-            ),
-        ),
-        Slip(
-            key="stride-ignored",
-            wrong=lambda p: 2 * _outputs(p) * p.stride**2 * p.kernel**2 * p.in_channels / p.groups,
-            story="You placed the kernel on every pixel. It steps further than that, down and across.",
-        ),
-        Slip(
-            key="kernel-side",
-            wrong=lambda p: 2 * _outputs(p) * p.kernel * p.in_channels / p.groups,
-            story="You took one side of the kernel. It covers a square.",
-        ),
-        Slip(
-            key="one-camera",
-            wrong=lambda p: 2 * _outputs(p) / p.cameras * p.kernel**2 * p.in_channels / p.groups,
-            story="That is one camera. All of them run through the network.",
-        ),
+        Slip("groups-ignored", lambda p: 2 * _outputs(p) * p.kernel**2 * p.in_channels)
+        | "You let every filter see every channel. In a grouped convolution it sees those of its own group.",
+        Slip("groups-twice", lambda p: 2 * _outputs(p) * p.kernel**2 * p.in_channels / p.groups**2)
+        | "You divided by the groups on both sides. Each filter sees fewer channels, but all output channels are"
+        " still made.",
+        Slip("multiply-adds", lambda p: _outputs(p) * p.kernel**2 * p.in_channels / p.groups)
+        | "You counted multiply-adds, as many vision papers do under the name of FLOPs. Each is a multiplication"
+        " and an addition.",
+        Slip("stride-ignored", lambda p: 2 * _outputs(p) * p.stride**2 * p.kernel**2 * p.in_channels / p.groups)
+        | "You placed the kernel on every pixel. It steps further than that, down and across.",
+        Slip("kernel-side", lambda p: 2 * _outputs(p) * p.kernel * p.in_channels / p.groups)
+        | "You took one side of the kernel. It covers a square.",
+        Slip("one-camera", lambda p: 2 * _outputs(p) / p.cameras * p.kernel**2 * p.in_channels / p.groups)
+        | "That is one camera. All of them run through the network.",
     ),
     function=AsFunction(
         takes=("cameras", "groups", "in_channels", "out_channels", "height", "width", "kernel", "stride"),

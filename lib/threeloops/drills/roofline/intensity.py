@@ -52,15 +52,6 @@ def _small_ridge(rng: random.Random) -> Draw:
     return drawn(part="drawn", dtype="BF16", sparse=2 * memory * ridge, fp32=memory * 7, memory=memory, link=1)
 
 
-def _derive_ridge(p: Draw) -> Derivation:
-    return Derivation(
-        value=roofline.ridge_point(peak_flops_per_s=p.sparse / 2, memory_bytes_per_s=p.memory),
-        formula="dense peak of the format / memory bandwidth, the dense peak being half of the sparse one",
-        substitution=f"{tera(p.sparse)} / 2 / {tera(p.memory)}",
-        source=SOURCE_PART,
-    )
-
-
 def _count_ridge(p: Draw) -> float:
     """Kernels of more and more FLOPs per byte, until a second of memory traffic brings work for a whole second of
     arithmetic.
@@ -88,36 +79,24 @@ RIDGE = Drill(
         f" {fmt_si(p.link, 'B/s')} to other accelerators, both directions added. You multiply dense {p.dtype} matrices."
         " From what arithmetic intensity on is memory no longer the limit?"
     ),
-    derive=_derive_ridge,
+    derive=lambda p: Derivation(
+        value=roofline.ridge_point(peak_flops_per_s=p.sparse / 2, memory_bytes_per_s=p.memory),
+        formula="dense peak of the format / memory bandwidth, the dense peak being half of the sparse one",
+        substitution=f"{tera(p.sparse)} / 2 / {tera(p.memory)}",
+        source=SOURCE_PART,
+    ),
     count=_count_ridge,
     slips=(
-        Slip(
-            key="sparse-peak",
-            wrong=lambda p: p.sparse / p.memory,
-            story="You took the headline rate, or that of a format twice as fast. Your matrices have no zeros to skip.",
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: p.sparse / 4 / p.memory,
-            story="You halved once too often. Peak rates already count a multiply-add as two operations.",
-        ),
-        Slip(
-            key="vector-peak",
-            wrong=lambda p: p.fp32 / p.memory,
-            story=(
-                "You took the CUDA cores' rate. Matmuls run on tensor cores, and each has a ridge point of its own."
-            ),
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.memory / (p.sparse / 2),
-            story="That is how many bytes memory brings per FLOP. Which way round was the question asked?",
-        ),
-        Slip(
-            key="link-for-memory",
-            wrong=lambda p: p.sparse / 2 / p.link,
-            story="You divided by the link to other accelerators. The operands come from this one's own memory.",
-        ),
+        Slip("sparse-peak", lambda p: p.sparse / p.memory)
+        | "You took the headline rate, or that of a format twice as fast. Your matrices have no zeros to skip.",
+        Slip("multiply-adds", lambda p: p.sparse / 4 / p.memory)
+        | "You halved once too often. Peak rates already count a multiply-add as two operations.",
+        Slip("vector-peak", lambda p: p.fp32 / p.memory)
+        | "You took the CUDA cores' rate. Matmuls run on tensor cores, and each has a ridge point of its own.",
+        Slip("upside-down", lambda p: p.memory / (p.sparse / 2))
+        | "That is how many bytes memory brings per FLOP. Which way round was the question asked?",
+        Slip("link-for-memory", lambda p: p.sparse / 2 / p.link)
+        | "You divided by the link to other accelerators. The operands come from this one's own memory.",
     ),
 )
 
@@ -127,21 +106,6 @@ RIDGE = Drill(
 def _draw_gemm(rng: random.Random) -> Draw:
     k, n = rng.choice(((4096, 11008), (5120, 13824), (3584, 18944)))
     return drawn(m=rng.randrange(1200, 2150, 50), k=k, n=n, bytes_per_element=2)
-
-
-def _small_gemm(rng: random.Random) -> Draw:
-    return drawn(m=rng.choice((3, 5)), k=rng.choice((7, 8)), n=rng.choice((10, 13)), bytes_per_element=2)
-
-
-def _derive_gemm(p: Draw) -> Derivation:
-    return Derivation(
-        value=kernels.gemm(m=p.m, n=p.n, k=p.k, bytes_per_element=p.bytes_per_element).arithmetic_intensity,
-        formula="2 × m × k × n / ((m × k + k × n + m × n) × bytes per element)",
-        substitution=(
-            f"2 × {p.m} × {p.k} × {p.n} / (({p.m} × {p.k} + {p.k} × {p.n} + {p.m} × {p.n}) × {p.bytes_per_element})"
-        ),
-        source=SOURCE_GEMM,
-    )
 
 
 def counted_product(*, m: int, k: int, n: int) -> tuple[int, int]:
@@ -170,40 +134,32 @@ GEMM = Drill(
     unit="FLOP/B",
     target_s=90,
     draw=_draw_gemm,
-    small=_small_gemm,
+    small=lambda rng: drawn(m=rng.choice((3, 5)), k=rng.choice((7, 8)), n=rng.choice((10, 13)), bytes_per_element=2),
     prompt=lambda p: (
         f"A projection multiplies {p.m:,} tokens, {p.k:,} wide, by a matrix of {p.k:,} × {p.n:,}. Inputs, weights and"
         " outputs are 16-bit numbers, and each crosses the memory bus once. What is the arithmetic intensity of the"
         " matmul?"
     ),
-    derive=_derive_gemm,
+    derive=lambda p: Derivation(
+        value=kernels.gemm(m=p.m, n=p.n, k=p.k, bytes_per_element=p.bytes_per_element).arithmetic_intensity,
+        formula="2 × m × k × n / ((m × k + k × n + m × n) × bytes per element)",
+        substitution=(
+            f"2 × {p.m} × {p.k} × {p.n} / (({p.m} × {p.k} + {p.k} × {p.n} + {p.m} × {p.n}) × {p.bytes_per_element})"
+        ),
+        source=SOURCE_GEMM,
+    ),
     count=_count_gemm,
     slips=(
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: p.m * p.k * p.n / ((p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes_per_element),
-            story="You counted multiply-adds. Each is a multiplication and an addition.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: 2 * p.m * p.k * p.n / (p.m * p.k + p.k * p.n + p.m * p.n),
-            story="You divided by elements. Memory is paid by the byte.",
-        ),
-        Slip(
-            key="output-forgotten",
-            wrong=lambda p: 2 * p.m * p.k * p.n / ((p.m * p.k + p.k * p.n) * p.bytes_per_element),
-            story="You read both factors and wrote nothing. The result crosses the bus too.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: 2 * p.m / p.bytes_per_element,
-            story="You moved the weights alone. That is a fair shortcut for a handful of tokens; these are many.",
-        ),
-        Slip(
-            key="weights-forgotten",
-            wrong=lambda p: 2 * p.m * p.k * p.n / ((p.m * p.k + p.m * p.n) * p.bytes_per_element),
-            story="You moved the tokens in and out, but never fetched the weights.",
-        ),
+        Slip("multiply-adds", lambda p: p.m * p.k * p.n / ((p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes_per_element))
+        | "You counted multiply-adds. Each is a multiplication and an addition.",
+        Slip("elements", lambda p: 2 * p.m * p.k * p.n / (p.m * p.k + p.k * p.n + p.m * p.n))
+        | "You divided by elements. Memory is paid by the byte.",
+        Slip("output-forgotten", lambda p: 2 * p.m * p.k * p.n / ((p.m * p.k + p.k * p.n) * p.bytes_per_element))
+        | "You read both factors and wrote nothing. The result crosses the bus too.",
+        Slip("weights-only", lambda p: 2 * p.m / p.bytes_per_element)
+        | "You moved the weights alone. That is a fair shortcut for a handful of tokens; these are many.",
+        Slip("weights-forgotten", lambda p: 2 * p.m * p.k * p.n / ((p.m * p.k + p.m * p.n) * p.bytes_per_element))
+        | "You moved the tokens in and out, but never fetched the weights.",
     ),
 )
 

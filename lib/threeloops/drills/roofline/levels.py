@@ -54,21 +54,6 @@ def _level_times(p: Draw) -> roofline_levels.LevelTimes:
     )
 
 
-def _derive_levels(p: Draw) -> Derivation:
-    return Derivation(
-        value=_level_times(p).lower_bound_s,
-        formula=(
-            "the longest of: FLOPs / peak, bytes asked of the L2 / its rate, bytes that the L2 did not have / the"
-            " memory's rate"
-        ),
-        substitution=(
-            f"max({tera(p.flops)} / {tera(p.peak)}, {giga(p.asked)} / {tera(p.l2)}, (1 − {p.hit}) × {giga(p.asked)} /"
-            f" {tera(p.memory)})"
-        ),
-        source=SOURCE_LEVELS,
-    )
-
-
 def _count_levels(p: Draw) -> float:
     """Twenty bytes at a time on three clocks; of every twenty, so many are not in the L2."""
     hits = round(20 * p.hit)
@@ -95,35 +80,31 @@ LEVEL = Drill(
         f" of the L2, {fmt_si(p.memory, 'B/s')} out of memory. Everything overlaps. How long does the kernel take at"
         " least?"
     ),
-    derive=_derive_levels,
+    derive=lambda p: Derivation(
+        value=_level_times(p).lower_bound_s,
+        formula=(
+            "the longest of: FLOPs / peak, bytes asked of the L2 / its rate, bytes that the L2 did not have / the"
+            " memory's rate"
+        ),
+        substitution=(
+            f"max({tera(p.flops)} / {tera(p.peak)}, {giga(p.asked)} / {tera(p.l2)}, (1 − {p.hit}) × {giga(p.asked)} /"
+            f" {tera(p.memory)})"
+        ),
+        source=SOURCE_LEVELS,
+    ),
     count=_count_levels,
     prerequisites=("roofline-ridge-point",),
     slips=(
-        Slip(
-            key="no-cache",
-            wrong=lambda p: p.asked / p.memory,
-            story="You fetched every byte from memory. Part of them never left the chip.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.flops / p.peak + p.asked / p.l2 + (1 - p.hit) * p.asked / p.memory,
-            story="You let one begin when the other has ended. All of it happens at once.",
-        ),
-        Slip(
-            key="arithmetic-only",
-            wrong=lambda p: p.flops / p.peak,
-            story="That is the time of the arithmetic. Two memories have clocks of their own.",
-        ),
-        Slip(
-            key="hits-from-memory",
-            wrong=lambda p: p.hit * p.asked / p.memory,
-            story="You sent the wrong share to memory. What is found in a cache is what does not travel.",
-        ),
-        Slip(
-            key="shorter-level",
-            wrong=lambda p: min(p.asked / p.l2, (1 - p.hit) * p.asked / p.memory),
-            story="You took the quicker of the two memories. Who waits for whom?",
-        ),
+        Slip("no-cache", lambda p: p.asked / p.memory)
+        | "You fetched every byte from memory. Part of them never left the chip.",
+        Slip("added", lambda p: p.flops / p.peak + p.asked / p.l2 + (1 - p.hit) * p.asked / p.memory)
+        | "You let one begin when the other has ended. All of it happens at once.",
+        Slip("arithmetic-only", lambda p: p.flops / p.peak)
+        | "That is the time of the arithmetic. Two memories have clocks of their own.",
+        Slip("hits-from-memory", lambda p: p.hit * p.asked / p.memory)
+        | "You sent the wrong share to memory. What is found in a cache is what does not travel.",
+        Slip("shorter-level", lambda p: min(p.asked / p.l2, (1 - p.hit) * p.asked / p.memory))
+        | "You took the quicker of the two memories. Who waits for whom?",
     ),
 )
 
@@ -141,23 +122,10 @@ def _draw_peak(rng: random.Random) -> Draw:
     )
 
 
-def _small_peak(rng: random.Random) -> Draw:
-    return drawn(cores=rng.choice((3, 5)), bits=rng.choice((256, 512)), units=2, base_ghz=7e-9, boost_ghz=10e-9)
-
-
 def _peak(p: Draw, *, ghz: float, cores: int | None = None, per_cycle: float | None = None) -> float:
     fused = processor_peak.flops_per_cycle(vector_bits=p.bits, element_bits=64, fma_units=p.units)
     return processor_peak.peak_flops_per_s(
         cores=cores or p.cores, flops_per_cycle_per_core=per_cycle or fused, clock_hz=ghz * GHz
-    )
-
-
-def _derive_peak(p: Draw) -> Derivation:
-    return Derivation(
-        value=_peak(p, ghz=p.base_ghz),
-        formula="cores × units × lanes per vector × 2 (multiply and add) × clock that all cores hold",
-        substitution=f"{p.cores} × {p.units} × {p.bits} / 64 × 2 × {p.base_ghz}e9",
-        source=SOURCE_PEAK,
     )
 
 
@@ -179,46 +147,33 @@ PEAK = Drill(
     unit="FLOP/s",
     target_s=90,
     draw=_draw_peak,
-    small=_small_peak,
+    small=lambda rng: drawn(
+        cores=rng.choice((3, 5)), bits=rng.choice((256, 512)), units=2, base_ghz=7e-9, boost_ghz=10e-9
+    ),
     prompt=lambda p: (
         f"A server processor has {p.cores} cores with 2 threads each. A core has {p.units} units for fused"
         f" multiply-adds on vectors of {p.bits} bits and starts an instruction on each of them in every cycle. The box"
         f" says {p.boost_ghz} GHz, which a single core reaches; with wide vectors on all cores the clock is"
         f" {p.base_ghz} GHz. What is the peak of the whole processor in FP64?"
     ),
-    derive=_derive_peak,
+    derive=lambda p: Derivation(
+        value=_peak(p, ghz=p.base_ghz),
+        formula="cores × units × lanes per vector × 2 (multiply and add) × clock that all cores hold",
+        substitution=f"{p.cores} × {p.units} × {p.bits} / 64 × 2 × {p.base_ghz}e9",
+        source=SOURCE_PEAK,
+    ),
     count=_count_peak,
     slips=(
-        Slip(
-            key="half",
-            wrong=lambda p: _peak(p, ghz=p.base_ghz) / 2,
-            story=(
-                "A factor of two is missing. A fused multiply-add is two operations, and each core has more than one"
-                " unit for it."
-            ),
-        ),
-        Slip(
-            key="double",
-            wrong=lambda p: 2 * _peak(p, ghz=p.base_ghz),
-            story=(
-                "A factor of two too many. Threads of a core share its units, and look at how many bits a number has."
-            ),
-        ),
-        Slip(
-            key="boost-clock",
-            wrong=lambda p: _peak(p, ghz=p.boost_ghz),
-            story="You took the clock from the box. Who else is at work when the whole processor is?",
-        ),
-        Slip(
-            key="scalar",
-            wrong=lambda p: _peak(p, ghz=p.base_ghz, per_cycle=2 * p.units),
-            story="You put one number into each vector. How many fit?",
-        ),
-        Slip(
-            key="one-core",
-            wrong=lambda p: _peak(p, ghz=p.base_ghz, cores=1),
-            story="That is one core.",
-        ),
+        Slip("half", lambda p: _peak(p, ghz=p.base_ghz) / 2)
+        | "A factor of two is missing. A fused multiply-add is two operations, and each core has more than one"
+        " unit for it.",
+        Slip("double", lambda p: 2 * _peak(p, ghz=p.base_ghz))
+        | "A factor of two too many. Threads of a core share its units, and look at how many bits a number has.",
+        Slip("boost-clock", lambda p: _peak(p, ghz=p.boost_ghz))
+        | "You took the clock from the box. Who else is at work when the whole processor is?",
+        Slip("scalar", lambda p: _peak(p, ghz=p.base_ghz, per_cycle=2 * p.units))
+        | "You put one number into each vector. How many fit?",
+        Slip("one-core", lambda p: _peak(p, ghz=p.base_ghz, cores=1)) | "That is one core.",
     ),
 )
 
@@ -305,31 +260,16 @@ BLOCKED = Drill(
     count=_count_blocked,
     prerequisites=("roofline-gemm-intensity",),
     slips=(
-        Slip(
-            key="one-tile",
-            wrong=lambda p: _blocked_bytes(p, tile=_tile(p) * math.sqrt(3)),
-            story="You gave the whole cache to one tile. How many have to lie in it at once?",
-        ),
-        Slip(
-            key="once",
-            wrong=lambda p: _blocked_bytes(p, tile=p.size),
-            story="You moved each matrix once. That takes a cache as large as the matrices.",
-        ),
-        Slip(
-            key="one-factor",
-            wrong=lambda p: _blocked_bytes(p, tile=_tile(p), reads=1),
-            story="You fetched the tiles of one factor. A matmul has two.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: _blocked_bytes(p, tile=_tile(p)) / p.bytes_per_element,
-            story="You counted numbers. The bus is paid by the byte.",
-        ),
-        Slip(
-            key="no-tiles",
-            wrong=lambda p: _blocked_bytes(p, tile=1),
-            story="You fetched two numbers for every multiplication. What are the tiles for?",
-        ),
+        Slip("one-tile", lambda p: _blocked_bytes(p, tile=_tile(p) * math.sqrt(3)))
+        | "You gave the whole cache to one tile. How many have to lie in it at once?",
+        Slip("once", lambda p: _blocked_bytes(p, tile=p.size))
+        | "You moved each matrix once. That takes a cache as large as the matrices.",
+        Slip("one-factor", lambda p: _blocked_bytes(p, tile=_tile(p), reads=1))
+        | "You fetched the tiles of one factor. A matmul has two.",
+        Slip("elements", lambda p: _blocked_bytes(p, tile=_tile(p)) / p.bytes_per_element)
+        | "You counted numbers. The bus is paid by the byte.",
+        Slip("no-tiles", lambda p: _blocked_bytes(p, tile=1))
+        | "You fetched two numbers for every multiplication. What are the tiles for?",
     ),
 )
 
@@ -348,21 +288,6 @@ def _draw_ceiling(rng: random.Random) -> Draw:
     return drawn(part=part.name, peak=peak / TFLOP, **rates, share=rng.choice((0.35, 0.4, 0.45, 0.5, 0.55)))
 
 
-def _small_ceiling(rng: random.Random) -> Draw:
-    return drawn(
-        part="drawn", peak=100, ceiling=rng.choice((60, 70)), now=rng.choice((35, 40)), share=rng.choice((0.45, 0.55))
-    )
-
-
-def _derive_ceiling(p: Draw) -> Derivation:
-    return Derivation(
-        value=scaling.amdahl_speedup(accelerated_share=p.share, factor=p.ceiling / p.now),
-        formula="1 / (1 − share + share × rate now / measured ceiling)",
-        substitution=f"1 / (1 − {p.share} + {p.share} × {p.now} / {p.ceiling})",
-        source=f"{SOURCE_ROOFLINE}; Amdahl, AFIPS 30, 1967, doi:10.1145/1465482.1465560",
-    )
-
-
 def _count_ceiling(p: Draw) -> float:
     """A step of 20 slices of time: those of the product are done again at the ceiling, in FLOP one by one."""
     slices = round(20 * p.share)
@@ -378,36 +303,31 @@ CEILING = Drill(
     unit="",
     target_s=120,
     draw=_draw_ceiling,
-    small=_small_ceiling,
+    small=lambda rng: drawn(
+        part="drawn", peak=100, ceiling=rng.choice((60, 70)), now=rng.choice((35, 40)), share=rng.choice((0.45, 0.55))
+    ),
     prompt=lambda p: (
         f"A matmul takes {fmt_percent(p.share)} of a training step on an {p.part} and runs at {p.now} TFLOP/s."
         f" The datasheet promises {p.peak:g} TFLOP/s; the best matmul of any shape measured on this"
         f" very card reaches {p.ceiling}. A colleague tunes the matmul until it stands at that measured ceiling. How"
         " many times faster is the step then?"
     ),
-    derive=_derive_ceiling,
+    derive=lambda p: Derivation(
+        value=scaling.amdahl_speedup(accelerated_share=p.share, factor=p.ceiling / p.now),
+        formula="1 / (1 − share + share × rate now / measured ceiling)",
+        substitution=f"1 / (1 − {p.share} + {p.share} × {p.now} / {p.ceiling})",
+        source=f"{SOURCE_ROOFLINE}; Amdahl, AFIPS 30, 1967, doi:10.1145/1465482.1465560",
+    ),
     count=_count_ceiling,
     slips=(
-        Slip(
-            key="datasheet",
-            wrong=lambda p: 1 / (1 - p.share + p.share * p.now / p.peak),
-            story="You let the matmul reach the datasheet. Has any matmul on this card?",
-        ),
-        Slip(
-            key="product-alone",
-            wrong=lambda p: p.ceiling / p.now,
-            story="That is how much faster the matmul gets. The step holds other work too.",
-        ),
-        Slip(
-            key="time-left",
-            wrong=lambda p: 1 - p.share + p.share * p.now / p.ceiling,
-            story="That is the share of its time that the step still takes. Turn it over.",
-        ),
-        Slip(
-            key="time-saved",
-            wrong=lambda p: p.share * (1 - p.now / p.ceiling),
-            story="That is the share of its time that the step has lost. The question was how many times faster.",
-        ),
+        Slip("datasheet", lambda p: 1 / (1 - p.share + p.share * p.now / p.peak))
+        | "You let the matmul reach the datasheet. Has any matmul on this card?",
+        Slip("product-alone", lambda p: p.ceiling / p.now)
+        | "That is how much faster the matmul gets. The step holds other work too.",
+        Slip("time-left", lambda p: 1 - p.share + p.share * p.now / p.ceiling)
+        | "That is the share of its time that the step still takes. Turn it over.",
+        Slip("time-saved", lambda p: p.share * (1 - p.now / p.ceiling))
+        | "That is the share of its time that the step has lost. The question was how many times faster.",
     ),
 )
 

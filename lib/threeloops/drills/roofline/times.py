@@ -25,17 +25,6 @@ def _draw_norm(rng: random.Random) -> Draw:
     return drawn(part=part.name, **rates, flops=rng.choice((5, 6, 7, 9, 10, 11, 13, 14)), reads=3, bytes_per_element=4)
 
 
-def _small_norm(rng: random.Random) -> Draw:
-    return drawn(
-        part="drawn",
-        peak=rng.choice((60, 90)),
-        memory=rng.choice((2, 3)),
-        flops=rng.choice((6, 7, 9)),
-        reads=3,
-        bytes_per_element=4,
-    )
-
-
 def _derive_norm(p: Draw) -> Derivation:
     norm = kernels.elementwise(
         elements=1, flops_per_element=p.flops, inputs=p.reads, bytes_per_element=p.bytes_per_element
@@ -68,7 +57,14 @@ NORM = Drill(
     unit="FLOP/s",
     target_s=90,
     draw=_draw_norm,
-    small=_small_norm,
+    small=lambda rng: drawn(
+        part="drawn",
+        peak=rng.choice((60, 90)),
+        memory=rng.choice((2, 3)),
+        flops=rng.choice((6, 7, 9)),
+        reads=3,
+        bytes_per_element=4,
+    ),
     prompt=lambda p: (
         f"A LayerNorm in plain operations reads its {8 * p.bytes_per_element}-bit input three times, for the mean, for"
         f" the variance and to normalise, and writes its output once. It does {p.flops} FLOPs per element. The {p.part}"
@@ -79,37 +75,18 @@ NORM = Drill(
     count=_count_norm,
     prerequisites=("roofline-ridge-point",),
     slips=(
-        Slip(
-            key="peak",
-            wrong=lambda p: p.peak,
-            story="That is the flat part of the roof. Work out whether this kernel's intensity reaches it.",
-        ),
-        Slip(
-            key="one-read",
-            wrong=lambda p: p.flops / (2 * p.bytes_per_element) * p.memory,
-            story=(
-                "You read the input once. This kernel comes back for it: fusing those passes is what would give you"
-                " that rate."
-            ),
-        ),
-        Slip(
-            key="write-forgotten",
-            wrong=lambda p: p.flops / (p.reads * p.bytes_per_element) * p.memory,
-            story="You counted what is read. Writing uses the same bus.",
-        ),
-        Slip(
-            key="elements",
-            wrong=lambda p: p.flops / (p.reads + 1) * p.memory,
-            story="You moved one byte per element. Look at how wide an element is here.",
-        ),
-        Slip(
-            key="bandwidth",
-            wrong=lambda p: p.memory,
-            story=(
-                "That is the bandwidth as it stands. It would be the rate if every byte brought exactly one FLOP's"
-                " work."
-            ),
-        ),
+        Slip("peak", lambda p: p.peak)
+        | "That is the flat part of the roof. Work out whether this kernel's intensity reaches it.",
+        Slip("one-read", lambda p: p.flops / (2 * p.bytes_per_element) * p.memory)
+        | "You read the input once. This kernel comes back for it: fusing those passes is what would give you"
+        " that rate.",
+        Slip("write-forgotten", lambda p: p.flops / (p.reads * p.bytes_per_element) * p.memory)
+        | "You counted what is read. Writing uses the same bus.",
+        Slip("elements", lambda p: p.flops / (p.reads + 1) * p.memory)
+        | "You moved one byte per element. Look at how wide an element is here.",
+        Slip("bandwidth", lambda p: p.memory)
+        | "That is the bandwidth as it stands. It would be the rate if every byte brought exactly one FLOP's"
+        " work.",
     ),
 )
 
@@ -122,18 +99,6 @@ def _draw_time(rng: random.Random) -> Draw:
     machine, share = drawn(**dense(rng.choice(TIME_PARTS))), rng.choice((0.35, 0.4, 0.45, 0.5))
     k, n = rng.choice(((2048, 768), (768, 2048), (2048, 1408), (1536, 1024)))
     return drawn(**vars(machine), m=4 * int(share * machine.peak / machine.memory / 4), k=k, n=n, bytes_per_element=2)
-
-
-def _small_time(rng: random.Random) -> Draw:
-    return drawn(
-        part="drawn",
-        peak=rng.choice((400, 600)),
-        memory=rng.choice((20, 30)),
-        m=rng.choice((3, 5)),
-        k=8,
-        n=rng.choice((6, 7)),
-        bytes_per_element=2,
-    )
 
 
 def _derive_time(p: Draw) -> Derivation:
@@ -167,7 +132,15 @@ TIME = Drill(
     unit="s",
     target_s=120,
     draw=_draw_time,
-    small=_small_time,
+    small=lambda rng: drawn(
+        part="drawn",
+        peak=rng.choice((400, 600)),
+        memory=rng.choice((20, 30)),
+        m=rng.choice((3, 5)),
+        k=8,
+        n=rng.choice((6, 7)),
+        bytes_per_element=2,
+    ),
     prompt=lambda p: (
         f"A router sends {p.m} tokens, {p.k:,} wide, to one expert, whose first matrix is {p.k:,} × {p.n:,}. Inputs,"
         " weights and outputs are in BF16, each moved once, and arithmetic overlaps perfectly with memory traffic. The"
@@ -178,32 +151,20 @@ TIME = Drill(
     prerequisites=("roofline-gemm-intensity", "roofline-ridge-point"),
     slips=(
         Slip(
-            key="added",
-            wrong=lambda p: (
+            "added",
+            lambda p: (
                 2 * p.m * p.k * p.n / p.peak + (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes_per_element / p.memory
             ),
-            story="You added the two times. They run beside each other.",
-        ),
-        Slip(
-            key="arithmetic-only",
-            wrong=lambda p: 2 * p.m * p.k * p.n / p.peak,
-            story="You divided the FLOPs by the peak. At this intensity the peak is out of reach.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _memory_s(p, p.k * p.n),
-            story="You moved the weights alone. For a matrix this small, the tokens in and out weigh something too.",
-        ),
-        Slip(
-            key="weights-per-token",
-            wrong=lambda p: _memory_s(p, p.m * (p.k + p.k * p.n + p.n)),
-            story="You fetched the weights anew for every token. Sharing them is why tokens are put together.",
-        ),
-        Slip(
-            key="thirty-two-bit",
-            wrong=lambda p: _memory_s(p, 2 * (p.m * p.k + p.k * p.n + p.m * p.n)),
-            story="You moved four bytes per element. How wide is BF16?",
-        ),
+        )
+        | "You added the two times. They run beside each other.",
+        Slip("arithmetic-only", lambda p: 2 * p.m * p.k * p.n / p.peak)
+        | "You divided the FLOPs by the peak. At this intensity the peak is out of reach.",
+        Slip("weights-only", lambda p: _memory_s(p, p.k * p.n))
+        | "You moved the weights alone. For a matrix this small, the tokens in and out weigh something too.",
+        Slip("weights-per-token", lambda p: _memory_s(p, p.m * (p.k + p.k * p.n + p.n)))
+        | "You fetched the weights anew for every token. Sharing them is why tokens are put together.",
+        Slip("thirty-two-bit", lambda p: _memory_s(p, 2 * (p.m * p.k + p.k * p.n + p.m * p.n)))
+        | "You moved four bytes per element. How wide is BF16?",
     ),
     function=AsFunction(
         takes=("m", "k", "n", "bytes_per_element", "peak", "memory"),
@@ -291,35 +252,22 @@ SERIAL = Drill(
     prerequisites=("roofline-time-bound",),
     slips=(
         Slip(
-            key="pooled",
-            wrong=lambda p: max(p.flops_1 / p.peak + p.flops_2 / p.peak, p.bytes_1 / p.memory + p.bytes_2 / p.memory),
-            story=(
-                "You pooled both kernels' FLOPs and both kernels' bytes. One kernel's arithmetic cannot hide the"
-                " traffic of another that waits for it."
-            ),
-        ),
+            "pooled",
+            lambda p: max(p.flops_1 / p.peak + p.flops_2 / p.peak, p.bytes_1 / p.memory + p.bytes_2 / p.memory),
+        )
+        | "You pooled both kernels' FLOPs and both kernels' bytes. One kernel's arithmetic cannot hide the"
+        " traffic of another that waits for it.",
+        Slip("arithmetic-only", lambda p: p.flops_1 / p.peak + p.flops_2 / p.peak)
+        | "You divided all FLOPs by the peak. One of the two kernels cannot reach it.",
+        Slip("all-added", lambda p: sum(_times(p)))
+        | "You added everything. Inside a kernel, arithmetic and traffic run beside each other.",
+        Slip("longest-kernel", lambda p: max(_times(p)))
+        | "You took the longest of the four times. The kernels run one after the other, not side by side.",
         Slip(
-            key="arithmetic-only",
-            wrong=lambda p: p.flops_1 / p.peak + p.flops_2 / p.peak,
-            story="You divided all FLOPs by the peak. One of the two kernels cannot reach it.",
-        ),
-        Slip(
-            key="all-added",
-            wrong=lambda p: sum(_times(p)),
-            story="You added everything. Inside a kernel, arithmetic and traffic run beside each other.",
-        ),
-        Slip(
-            key="longest-kernel",
-            wrong=lambda p: max(_times(p)),
-            story="You took the longest of the four times. The kernels run one after the other, not side by side.",
-        ),
-        Slip(
-            key="shorter-of-two",
-            wrong=lambda p: (
-                min(p.flops_1 / p.peak, p.bytes_1 / p.memory) + min(p.flops_2 / p.peak, p.bytes_2 / p.memory)
-            ),
-            story="You took the shorter time of each kernel. It is done when its slower half is done.",
-        ),
+            "shorter-of-two",
+            lambda p: min(p.flops_1 / p.peak, p.bytes_1 / p.memory) + min(p.flops_2 / p.peak, p.bytes_2 / p.memory),
+        )
+        | "You took the shorter time of each kernel. It is done when its slower half is done.",
     ),
 )
 

@@ -127,41 +127,22 @@ TRAINING = Drill(
     count=_count_training,
     prerequisites=("roofline-mfu",),
     slips=(
+        Slip("attention-forgotten", lambda p: 6 * p.working * p.tokens)
+        | "You charged the weights alone. At this length, what the tokens do with each other is no longer small.",
+        Slip("all-pairs", lambda p: 6 * p.working * p.tokens + _attended(p, p.tokens**2))
+        | "You let every token attend to all of them. This question charges only what the causal mask leaves.",
+        Slip("one-product", lambda p: 6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2) / 2)
+        | "You charged one of attention's two matmuls. It meets the keys, and then the values.",
         Slip(
-            key="attention-forgotten",
-            wrong=lambda p: 6 * p.working * p.tokens,
-            story=(
-                "You charged the weights alone. At this length, what the tokens do with each other is no longer small."
-            ),
-        ),
-        Slip(
-            key="all-pairs",
-            wrong=lambda p: 6 * p.working * p.tokens + _attended(p, p.tokens**2),
-            story="You let every token attend to all of them. This question charges only what the causal mask leaves.",
-        ),
-        Slip(
-            key="one-product",
-            wrong=lambda p: 6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2) / 2,
-            story="You charged one of attention's two matmuls. It meets the keys, and then the values.",
-        ),
-        Slip(
-            key="table-included",
-            wrong=lambda p: 6 * (p.working + p.table) * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2),
-            story="You let the input table multiply. Looking a row up costs no FLOP.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: (6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2)) / 3,
-            story="That is the forward pass. The step learns, too.",
-        ),
-        Slip(
-            key="one-gradient",
-            wrong=lambda p: (6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2)) * 2 / 3,
-            story=(
-                "You let the backward pass cost as much as the forward pass. Each matmul has two factors, and both"
-                " need a gradient."
-            ),
-        ),
+            "table-included",
+            lambda p: 6 * (p.working + p.table) * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2),
+        )
+        | "You let the input table multiply. Looking a row up costs no FLOP.",
+        Slip("forward-only", lambda p: (6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2)) / 3)
+        | "That is the forward pass. The step learns, too.",
+        Slip("one-gradient", lambda p: (6 * p.working * p.tokens + _attended(p, p.tokens * (p.tokens + 1) / 2)) * 2 / 3)
+        | "You let the backward pass cost as much as the forward pass. Each matmul has two factors, and both"
+        " need a gradient.",
     ),
 )
 
@@ -176,17 +157,6 @@ def _draw_mfu(rng: random.Random) -> Draw:
     parameters, share = rng.choice((7.1e9, 9.4e9, 14.2e9, 32.5e9)), rng.choice((0.31, 0.37, 0.42, 0.46))
     rate = float(f"{share * gpus * machine.peak / (6 * parameters):.2e}")
     return drawn(**vars(machine), gpus=gpus, parameters=parameters, tokens_per_s=int(rate))
-
-
-def _small_mfu(rng: random.Random) -> Draw:
-    return drawn(
-        part="drawn",
-        peak=rng.choice((900, 1300)),
-        memory=1,
-        gpus=rng.choice((3, 5)),
-        parameters=rng.choice((30, 40)),
-        tokens_per_s=rng.choice((4, 7)),
-    )
 
 
 def _derive_mfu(p: Draw) -> Derivation:
@@ -217,7 +187,14 @@ MFU = Drill(
     unit="",
     target_s=120,
     draw=_draw_mfu,
-    small=_small_mfu,
+    small=lambda rng: drawn(
+        part="drawn",
+        peak=rng.choice((900, 1300)),
+        memory=1,
+        gpus=rng.choice((3, 5)),
+        parameters=rng.choice((30, 40)),
+        tokens_per_s=rng.choice((4, 7)),
+    ),
     prompt=lambda p: (
         f"A dense model of {billions(p.parameters)} parameters trains in BF16 on {p.gpus} GPUs of the type {p.part}."
         f" Together they get through {p.tokens_per_s:,} tokens per second; each layer's forward pass is run a second"
@@ -227,37 +204,18 @@ MFU = Drill(
     derive=_derive_mfu,
     count=_count_mfu,
     slips=(
-        Slip(
-            key="recompute-counted",
-            wrong=lambda p: 8 * p.parameters * p.tokens_per_s / (p.gpus * p.peak),
-            story=(
-                "You counted what is calculated twice. That is hardware utilisation, HFU: it goes up when you waste"
-                " more."
-            ),
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: 2 * p.parameters * p.tokens_per_s / (p.gpus * p.peak),
-            story="You counted the forward pass. Learning takes a backward pass as well.",
-        ),
-        Slip(
-            key="one-gradient",
-            wrong=lambda p: 4 * p.parameters * p.tokens_per_s / (p.gpus * p.peak),
-            story="You let the backward pass cost as much as the forward pass. Input and weights both need a gradient.",
-        ),
-        Slip(
-            key="sparse-peak",
-            wrong=lambda p: 3 * p.parameters * p.tokens_per_s / (p.gpus * p.peak),
-            story=(
-                "Half of it: either you doubled the peak for a sparsity that this model has not, or you counted"
-                " multiply-adds."
-            ),
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: 6 * p.parameters * p.tokens_per_s / p.peak,
-            story="You held the whole cluster's tokens against one GPU.",
-        ),
+        Slip("recompute-counted", lambda p: 8 * p.parameters * p.tokens_per_s / (p.gpus * p.peak))
+        | "You counted what is calculated twice. That is hardware utilisation, HFU: it goes up when you waste"
+        " more.",
+        Slip("forward-only", lambda p: 2 * p.parameters * p.tokens_per_s / (p.gpus * p.peak))
+        | "You counted the forward pass. Learning takes a backward pass as well.",
+        Slip("one-gradient", lambda p: 4 * p.parameters * p.tokens_per_s / (p.gpus * p.peak))
+        | "You let the backward pass cost as much as the forward pass. Input and weights both need a gradient.",
+        Slip("sparse-peak", lambda p: 3 * p.parameters * p.tokens_per_s / (p.gpus * p.peak))
+        | "Half of it: either you doubled the peak for a sparsity that this model has not, or you counted"
+        " multiply-adds.",
+        Slip("one-gpu", lambda p: 6 * p.parameters * p.tokens_per_s / p.peak)
+        | "You held the whole cluster's tokens against one GPU.",
     ),
 )
 
