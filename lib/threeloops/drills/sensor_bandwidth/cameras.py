@@ -25,16 +25,6 @@ def _draw_camera(rng: random.Random) -> Draw:
     )
 
 
-def _small_camera(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((2, 3)),
-        width=rng.choice((4, 6)),
-        height=rng.choice((3, 5)),
-        bits=rng.choice((12, 24)),
-        rate=rng.choice((5, 10)),
-    )
-
-
 def _camera(p: Draw) -> float:
     return sensor_data.camera_bytes_per_s(
         cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
@@ -48,7 +38,13 @@ CAMERA = Drill(
     unit="B/s",
     target_s=90,
     draw=_draw_camera,
-    small=_small_camera,
+    small=lambda rng: drawn(
+        cameras=rng.choice((2, 3)),
+        width=rng.choice((4, 6)),
+        height=rng.choice((3, 5)),
+        bits=rng.choice((12, 24)),
+        rate=rng.choice((5, 10)),
+    ),
     prompt=lambda p: (
         f"A car has {p.cameras} cameras of {p.width} × {p.height} pixels, {p.rate} frames per second each. The raw"
         f" pictures are sent uncompressed, {p.bits} bits a pixel, packed without gaps. How many bytes per second arrive"
@@ -64,22 +60,12 @@ CAMERA = Drill(
         cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
     ),
     slips=(
-        Slip(key="one-camera", wrong=lambda p: _camera(p) / p.cameras, story="That is one camera."),
-        Slip(
-            key="rgb",
-            wrong=lambda p: _camera(p) * 3 * BITS_PER_BYTE / p.bits,
-            story="You sent three bytes per pixel. A raw sensor has one value per pixel; colour is worked out later.",
-        ),
-        Slip(
-            key="two-bytes",
-            wrong=lambda p: _camera(p) * 2 * BITS_PER_BYTE / p.bits,
-            story="You gave each pixel two whole bytes. Packed without gaps, they take less.",
-        ),
-        Slip(
-            key="one-frame",
-            wrong=lambda p: _camera(p) / p.rate,
-            story="That is one picture of each camera, not a second of them.",
-        ),
+        Slip("one-camera", lambda p: _camera(p) / p.cameras) | "That is one camera.",
+        Slip("rgb", lambda p: _camera(p) * 3 * BITS_PER_BYTE / p.bits)
+        | "You sent three bytes per pixel. A raw sensor has one value per pixel; colour is worked out later.",
+        Slip("two-bytes", lambda p: _camera(p) * 2 * BITS_PER_BYTE / p.bits)
+        | "You gave each pixel two whole bytes. Packed without gaps, they take less.",
+        Slip("one-frame", lambda p: _camera(p) / p.rate) | "That is one picture of each camera, not a second of them.",
     ),
 )
 
@@ -94,12 +80,6 @@ def _draw_lanes(rng: random.Random) -> Draw:
         bits=rng.choice((10, 12, 14, 16, 20)),
         rate=rng.choice((30, 36, 40, 45, 60)),
         lane_mbit=rng.choice((800, 1200, 1500, 1700, 2000, 2500)),
-    )
-
-
-def _small_lanes(rng: random.Random) -> Draw:
-    return drawn(
-        width=rng.choice((40, 60)), height=rng.choice((20, 30)), bits=12, rate=10, lane_mbit=rng.choice((0.04, 0.064))
     )
 
 
@@ -132,7 +112,9 @@ LANES = Drill(
     apart=1.06,
     wanted=lambda p: _lanes(p) in (2, 3),
     draw=_draw_lanes,
-    small=_small_lanes,
+    small=lambda rng: drawn(
+        width=rng.choice((40, 60)), height=rng.choice((20, 30)), bits=12, rate=10, lane_mbit=rng.choice((0.04, 0.064))
+    ),
     prompt=lambda p: (
         f"A camera sends {p.width} × {p.height} pixels of {p.bits} bits, {p.rate} times a second. A CSI-2 lane carries"
         f" {p.lane_mbit} Mbit/s. Headers and blanking left out: with as few lanes as carry it, what share of their rate"
@@ -147,24 +129,13 @@ LANES = Drill(
     count=_count_lanes,
     prerequisites=("latency-camera-bandwidth",),
     slips=(
-        Slip(
-            key="one-lane",
-            wrong=lambda p: _stream(p) / (p.lane_mbit * MBIT),
-            story=(
-                "That is how many lanes the stream would fill. Lanes are whole: round up, then ask how full they are."
-            ),
-        ),
-        Slip(
-            key="four-lanes",
-            wrong=lambda p: _stream(p) / (4 * p.lane_mbit * MBIT),
-            story="You took four lanes. The question asks for as few as carry the stream.",
-        ),
-        Slip(
-            key="bytes-for-bits",
-            wrong=lambda p: _lane_share(p) / BITS_PER_BYTE,
-            story="You compared bytes with bits. Links are rated in bits.",
-        ),
-        Slip(key="free", wrong=lambda p: 1 - _lane_share(p), story="That is the share that stays free."),
+        Slip("one-lane", lambda p: _stream(p) / (p.lane_mbit * MBIT))
+        | "That is how many lanes the stream would fill. Lanes are whole: round up, then ask how full they are.",
+        Slip("four-lanes", lambda p: _stream(p) / (4 * p.lane_mbit * MBIT))
+        | "You took four lanes. The question asks for as few as carry the stream.",
+        Slip("bytes-for-bits", lambda p: _lane_share(p) / BITS_PER_BYTE)
+        | "You compared bytes with bits. Links are rated in bits.",
+        Slip("free", lambda p: 1 - _lane_share(p)) | "That is the share that stays free.",
     ),
     function=AsFunction(
         takes=("width", "height", "bits", "rate", "lane_mbit"),

@@ -29,12 +29,6 @@ def _draw_cable(rng: random.Random) -> Draw:
     )
 
 
-def _small_cable(rng: random.Random) -> Draw:
-    return drawn(
-        width=12, height=8, total_width=rng.choice((18, 27)), total_height=rng.choice((10, 11)), bits=12, rate=3
-    )
-
-
 def _cable(p: Draw) -> float:
     return (
         sensor_data.cable_bits_per_s(
@@ -59,7 +53,9 @@ CABLE = Drill(
     apart=1.06,
     wanted=lambda p: _cable(p) < 1,
     draw=_draw_cable,
-    small=_small_cable,
+    small=lambda rng: drawn(
+        width=12, height=8, total_width=rng.choice((18, 27)), total_height=rng.choice((10, 11)), bits=12, rate=3
+    ),
     prompt=lambda p: (
         f"A sensor delivers {p.width} × {p.height} pixels of {p.bits} bits, {p.rate} times a second; with blanking its"
         f" clock ticks {p.total_width} × {p.total_height} times a frame. The serialiser sends every tick as a pixel and"
@@ -87,26 +83,14 @@ CABLE = Drill(
     ),
     prerequisites=("latency-camera-bandwidth",),
     slips=(
-        Slip(
-            key="no-blanking",
-            wrong=lambda p: _cable(p) * p.width * p.height / (p.total_width * p.total_height),
-            story="You sent the pixels alone. The pixel clock also ticks through the blanking.",
-        ),
-        Slip(
-            key="no-coding",
-            wrong=lambda p: _cable(p) * DATA / CODED,
-            story="You sent the bits as they are. The cable carries ten for every nine.",
-        ),
-        Slip(
-            key="coded-backwards",
-            wrong=lambda p: _cable(p) * DATA * DATA / (CODED * CODED),
-            story="Your line code makes the stream smaller. It adds bits.",
-        ),
-        Slip(
-            key="bytes-for-bits",
-            wrong=lambda p: _cable(p) / BITS_PER_BYTE,
-            story="You compared bytes with bits. Cables are rated in bits.",
-        ),
+        Slip("no-blanking", lambda p: _cable(p) * p.width * p.height / (p.total_width * p.total_height))
+        | "You sent the pixels alone. The pixel clock also ticks through the blanking.",
+        Slip("no-coding", lambda p: _cable(p) * DATA / CODED)
+        | "You sent the bits as they are. The cable carries ten for every nine.",
+        Slip("coded-backwards", lambda p: _cable(p) * DATA * DATA / (CODED * CODED))
+        | "Your line code makes the stream smaller. It adds bits.",
+        Slip("bytes-for-bits", lambda p: _cable(p) / BITS_PER_BYTE)
+        | "You compared bytes with bits. Cables are rated in bits.",
     ),
 )
 
@@ -123,10 +107,6 @@ def _draw_bus(rng: random.Random) -> Draw:
         readers=rng.choice((2, 3, 4)),
         bus_gb=rng.choice((51.2, 102.4, 136.5, 204.8, 273.0)),
     )
-
-
-def _small_bus(rng: random.Random) -> Draw:
-    return drawn(cameras=2, width=6, height=4, rate=rng.choice((3, 5)), readers=rng.choice((1, 2, 3)), bus_gb=1.0)
 
 
 def _passes(p: Draw, *, yuv: float = YUV) -> tuple[float, ...]:
@@ -151,7 +131,9 @@ BUS = Drill(
     apart=1.06,
     wanted=lambda p: _bus_share(p) < 0.9,
     draw=_draw_bus,
-    small=_small_bus,
+    small=lambda rng: drawn(
+        cameras=2, width=6, height=4, rate=rng.choice((3, 5)), readers=rng.choice((1, 2, 3)), bus_gb=1.0
+    ),
     prompt=lambda p: (
         f"{p.cameras} cameras of {p.width} × {p.height} pixels give {p.rate} frames per second. The receiver writes raw"
         " pixels to memory, two bytes each; the image processor reads them and writes YUV 4:2:0, 1.5 bytes a pixel;"
@@ -172,22 +154,12 @@ BUS = Drill(
     ),
     prerequisites=("latency-camera-bandwidth",),
     slips=(
-        Slip(
-            key="arrives-once",
-            wrong=lambda p: _bus(p, (RAW,)),
-            story="You counted the pictures as they arrive. Every read and every further write crosses the bus again.",
-        ),
-        Slip(
-            key="writes-only",
-            wrong=lambda p: _bus(p, (RAW, YUV)),
-            story="You counted the writes. Reads use the same bus.",
-        ),
-        Slip(
-            key="rgb",
-            wrong=lambda p: _bus(p, _passes(p, yuv=3.0)),
-            story="You gave a processed pixel three bytes. YUV 4:2:0 shares its colour among four pixels.",
-        ),
-        Slip(key="one-camera", wrong=lambda p: _bus_share(p) / p.cameras, story="That is one camera."),
+        Slip("arrives-once", lambda p: _bus(p, (RAW,)))
+        | "You counted the pictures as they arrive. Every read and every further write crosses the bus again.",
+        Slip("writes-only", lambda p: _bus(p, (RAW, YUV))) | "You counted the writes. Reads use the same bus.",
+        Slip("rgb", lambda p: _bus(p, _passes(p, yuv=3.0)))
+        | "You gave a processed pixel three bytes. YUV 4:2:0 shares its colour among four pixels.",
+        Slip("one-camera", lambda p: _bus_share(p) / p.cameras) | "That is one camera.",
     ),
 )
 

@@ -23,19 +23,6 @@ def _exact_firing(firing_us: float) -> Fraction:
 # --- points --------------------------------------------------------------------------------------
 
 
-def _draw_points(rng: random.Random) -> Draw:
-    return drawn(
-        beams=rng.choice((32, 40, 64, 80, 128)),
-        firing_us=rng.choice((41.7, 46.1, 50.4, 53.3, 55.3, 61.5)),
-        rpm=rng.choice((300, 480, 600, 720, 900, 1200)),
-        returns=rng.choice((2, 3)),
-    )
-
-
-def _small_points(rng: random.Random) -> Draw:
-    return drawn(beams=4, firing_us=rng.choice((800.0, 1500.0)), rpm=rng.choice((300, 600)), returns=2)
-
-
 def _points(p: Draw) -> float:
     return ranging_data.lidar_points_per_sweep(
         beams=p.beams, firing_s=p.firing_us * us, sweeps_per_s=p.rpm / minute, returns=p.returns
@@ -56,8 +43,13 @@ POINTS = Drill(
     unit="",
     target_s=90,
     apart=1.06,
-    draw=_draw_points,
-    small=_small_points,
+    draw=lambda rng: drawn(
+        beams=rng.choice((32, 40, 64, 80, 128)),
+        firing_us=rng.choice((41.7, 46.1, 50.4, 53.3, 55.3, 61.5)),
+        rpm=rng.choice((300, 480, 600, 720, 900, 1200)),
+        returns=rng.choice((2, 3)),
+    ),
+    small=lambda rng: drawn(beams=4, firing_us=rng.choice((800.0, 1500.0)), rpm=rng.choice((300, 600)), returns=2),
     prompt=lambda p: (
         f"A LiDAR fires its {p.beams} beams once every {p.firing_us} µs and turns {p.rpm} times a minute. It reports"
         f" {p.returns} returns of every pulse. How many points has one turn at most?"
@@ -70,39 +62,16 @@ POINTS = Drill(
     ),
     count=_count_points,
     slips=(
-        Slip(key="one-return", wrong=lambda p: _points(p) / p.returns, story="You let each pulse come back once."),
-        Slip(
-            key="a-second",
-            wrong=lambda p: _points(p) * p.rpm / minute,
-            story="That is a second of points. The question asks for one turn.",
-        ),
-        Slip(
-            key="one-beam",
-            wrong=lambda p: _points(p) / p.beams,
-            story="That is one beam. All of them fire at every step of the turn.",
-        ),
-        Slip(
-            key="per-minute",
-            wrong=lambda p: _points(p) / minute,
-            story="You took turns per minute for turns per second.",
-        ),
+        Slip("one-return", lambda p: _points(p) / p.returns) | "You let each pulse come back once.",
+        Slip("a-second", lambda p: _points(p) * p.rpm / minute)
+        | "That is a second of points. The question asks for one turn.",
+        Slip("one-beam", lambda p: _points(p) / p.beams)
+        | "That is one beam. All of them fire at every step of the turn.",
+        Slip("per-minute", lambda p: _points(p) / minute) | "You took turns per minute for turns per second.",
     ),
 )
 
 # --- packets -------------------------------------------------------------------------------------
-
-
-def _draw_packets(rng: random.Random) -> Draw:
-    return drawn(
-        beams=rng.choice((32, 40, 64, 80, 128)),
-        firings=rng.choice((2, 3)),
-        other=rng.randrange(86, 121, 2),
-        firing_us=rng.choice((41.7, 46.1, 50.4, 53.3, 55.3, 61.5)),
-    )
-
-
-def _small_packets(rng: random.Random) -> Draw:
-    return drawn(beams=rng.choice((4, 8)), firings=rng.choice((2, 3)), other=20, firing_us=rng.choice((50.0, 53.3)))
 
 
 def _packets(p: Draw, *, firings: int, other: int) -> float:
@@ -138,8 +107,15 @@ PACKETS = Drill(
     unit="B/s",
     target_s=110,
     apart=1.06,
-    draw=_draw_packets,
-    small=_small_packets,
+    draw=lambda rng: drawn(
+        beams=rng.choice((32, 40, 64, 80, 128)),
+        firings=rng.choice((2, 3)),
+        other=rng.randrange(86, 121, 2),
+        firing_us=rng.choice((41.7, 46.1, 50.4, 53.3, 55.3, 61.5)),
+    ),
+    small=lambda rng: drawn(
+        beams=rng.choice((4, 8)), firings=rng.choice((2, 3)), other=20, firing_us=rng.choice((50.0, 53.3))
+    ),
     prompt=lambda p: (
         f"A LiDAR fires its {p.beams} beams every {p.firing_us} µs. A packet holds {p.firings} such firings, one point"
         f" of {POINT_BYTES} bytes a beam, and {p.other} bytes of headers, angles and time besides. How many bytes per"
@@ -155,22 +131,13 @@ PACKETS = Drill(
     ),
     count=_count_packets,
     slips=(
-        Slip(
-            key="points-only",
-            wrong=lambda p: _packets(p, firings=p.firings, other=0),
-            story="You sent points alone. Every packet has headers and angles, too.",
-        ),
-        Slip(
-            key="packet-a-firing",
-            wrong=lambda p: _packets(p, firings=1, other=p.other),
-            story="You sent a packet for every firing. A packet waits for several.",
-        ),
-        Slip(key="bits", wrong=lambda p: _packet_rate(p) * BITS_PER_BYTE, story="That is in bits."),
-        Slip(
-            key="one-beam",
-            wrong=lambda p: _packet_rate(p) / p.beams,
-            story="You shared the packets among the beams. They hold all of them.",
-        ),
+        Slip("points-only", lambda p: _packets(p, firings=p.firings, other=0))
+        | "You sent points alone. Every packet has headers and angles, too.",
+        Slip("packet-a-firing", lambda p: _packets(p, firings=1, other=p.other))
+        | "You sent a packet for every firing. A packet waits for several.",
+        Slip("bits", lambda p: _packet_rate(p) * BITS_PER_BYTE) | "That is in bits.",
+        Slip("one-beam", lambda p: _packet_rate(p) / p.beams)
+        | "You shared the packets among the beams. They hold all of them.",
     ),
     function=AsFunction(
         takes=("beams", "firings", "other", "firing_us"), limit={"firings": 1}, limit_case="a packet for every firing"
@@ -232,26 +199,14 @@ TURN = Drill(
     count=_count_turn,
     prerequisites=("sensor-lidar-bytes",),
     slips=(
+        Slip("one-return", lambda p: _turn(p) / 2) | "That is one return. Two returns double the packets.",
+        Slip("a-second", lambda p: _turn(p) * p.rpm / minute) | "That is a second. The question asks for one turn.",
+        Slip("per-minute", lambda p: _turn(p) / minute) | "You took turns per minute for turns per second.",
         Slip(
-            key="one-return", wrong=lambda p: _turn(p) / 2, story="That is one return. Two returns double the packets."
-        ),
-        Slip(
-            key="a-second",
-            wrong=lambda p: _turn(p) * p.rpm / minute,
-            story="That is a second. The question asks for one turn.",
-        ),
-        Slip(
-            key="per-minute",
-            wrong=lambda p: _turn(p) / minute,
-            story="You took turns per minute for turns per second.",
-        ),
-        Slip(
-            key="points-only",
-            wrong=lambda p: (
-                _turn(p) * _vls()["beams"] * _vls()["firings_per_packet"] * POINT_BYTES / _vls()["packet_bytes"]
-            ),
-            story="You sent points alone. Every packet has headers and angles, too.",
-        ),
+            "points-only",
+            lambda p: _turn(p) * _vls()["beams"] * _vls()["firings_per_packet"] * POINT_BYTES / _vls()["packet_bytes"],
+        )
+        | "You sent points alone. Every packet has headers and angles, too.",
     ),
 )
 

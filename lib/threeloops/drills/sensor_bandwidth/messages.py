@@ -73,31 +73,16 @@ COPIES = Drill(
     ),
     count=_count_copies,
     slips=(
-        Slip(
-            key="one-copy",
-            wrong=lambda p: _copies(p, copies=1),
-            story="That is one copy. Count them from the first buffer to the last.",
-        ),
-        Slip(
-            key="socket-copies-once",
-            wrong=lambda p: _copies(p, copies=SERIAL + p.more - 1),
-            story="You let the socket copy once. The bytes go into the kernel and come out of it.",
-        ),
-        Slip(
-            key="read-and-written",
-            wrong=lambda p: _copies(p, copies=2 * (SERIAL + p.more)),
-            story="You counted what is read and what is written. The rate is of the message's bytes, copied.",
-        ),
-        Slip(
-            key="a-byte-a-pixel",
-            wrong=lambda p: _copies(p, copies=SERIAL + p.more, pixel_bytes=1),
-            story="You gave each pixel one byte. The picture has more.",
-        ),
-        Slip(
-            key="socket-alone",
-            wrong=lambda p: _copies(p, copies=2),
-            story="That is the socket alone. Before it the picture is serialised, and after it read back.",
-        ),
+        Slip("one-copy", lambda p: _copies(p, copies=1))
+        | "That is one copy. Count them from the first buffer to the last.",
+        Slip("socket-copies-once", lambda p: _copies(p, copies=SERIAL + p.more - 1))
+        | "You let the socket copy once. The bytes go into the kernel and come out of it.",
+        Slip("read-and-written", lambda p: _copies(p, copies=2 * (SERIAL + p.more)))
+        | "You counted what is read and what is written. The rate is of the message's bytes, copied.",
+        Slip("a-byte-a-pixel", lambda p: _copies(p, copies=SERIAL + p.more, pixel_bytes=1))
+        | "You gave each pixel one byte. The picture has more.",
+        Slip("socket-alone", lambda p: _copies(p, copies=2))
+        | "That is the socket alone. Before it the picture is serialised, and after it read back.",
     ),
 )
 
@@ -153,36 +138,18 @@ AGE = Drill(
     ),
     count=_count_age,
     slips=(
-        Slip(
-            key="no-queue",
-            wrong=lambda p: p.arrives_ms * ms,
-            story="That is how old it is when it arrives. It waits in the queue until it is the oldest.",
-        ),
-        Slip(
-            key="newest",
-            wrong=lambda p: _waited(p, periods=0.5),
-            story="You took the newest message. The network takes the oldest that is kept.",
-        ),
-        Slip(
-            key="half-a-queue",
-            wrong=lambda p: _waited(p, periods=p.depth / 2),
-            story="You let it wait for half of the queue. The queue is full at every take.",
-        ),
-        Slip(
-            key="at-most",
-            wrong=lambda p: _waited(p, periods=p.depth),
-            story="That is the largest age. On average the newest message came half a period ago.",
-        ),
-        Slip(
-            key="just-arrived",
-            wrong=lambda p: _waited(p, periods=p.depth - 1),
-            story="You let the take fall just after an arrival, which gives the smallest age.",
-        ),
-        Slip(
-            key="readers-period",
-            wrong=lambda p: (p.arrives_ms + (p.depth - 0.5) * p.busy_ms) * ms,
-            story="You let it wait through the network's work on every message. Most messages are dropped.",
-        ),
+        Slip("no-queue", lambda p: p.arrives_ms * ms)
+        | "That is how old it is when it arrives. It waits in the queue until it is the oldest.",
+        Slip("newest", lambda p: _waited(p, periods=0.5))
+        | "You took the newest message. The network takes the oldest that is kept.",
+        Slip("half-a-queue", lambda p: _waited(p, periods=p.depth / 2))
+        | "You let it wait for half of the queue. The queue is full at every take.",
+        Slip("at-most", lambda p: _waited(p, periods=p.depth))
+        | "That is the largest age. On average the newest message came half a period ago.",
+        Slip("just-arrived", lambda p: _waited(p, periods=p.depth - 1))
+        | "You let the take fall just after an arrival, which gives the smallest age.",
+        Slip("readers-period", lambda p: (p.arrives_ms + (p.depth - 0.5) * p.busy_ms) * ms)
+        | "You let it wait through the network's work on every message. Most messages are dropped.",
     ),
 )
 

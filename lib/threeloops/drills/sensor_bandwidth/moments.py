@@ -18,19 +18,6 @@ FASTEST_TURN = 5.0  # metres per second squared, across: more throws passengers 
 # --- a wrong stamp -------------------------------------------------------------------------------
 
 
-def _draw_stamp(rng: random.Random) -> Draw:
-    return drawn(
-        kmh=rng.randrange(30, 131, 5),
-        range_m=rng.randrange(30, 101, 5),
-        turn_deg=rng.randrange(8, 31),
-        error_ms=rng.randrange(4, 31),
-    )
-
-
-def _small_stamp(rng: random.Random) -> Draw:
-    return drawn(kmh=rng.choice((36, 72)), range_m=rng.choice((20, 40)), turn_deg=rng.choice((10, 30)), error_ms=1e-7)
-
-
 def _stamp(p: Draw, **changes: float) -> float:
     values = {
         "speed_m_per_s": p.kmh * KMH,
@@ -49,8 +36,15 @@ STAMP = Drill(
     target_s=130,
     apart=1.06,
     wanted=lambda p: p.kmh * KMH * math.radians(p.turn_deg) < FASTEST_TURN,
-    draw=_draw_stamp,
-    small=_small_stamp,
+    draw=lambda rng: drawn(
+        kmh=rng.randrange(30, 131, 5),
+        range_m=rng.randrange(30, 101, 5),
+        turn_deg=rng.randrange(8, 31),
+        error_ms=rng.randrange(4, 31),
+    ),
+    small=lambda rng: drawn(
+        kmh=rng.choice((36, 72)), range_m=rng.choice((20, 40)), turn_deg=rng.choice((10, 30)), error_ms=1e-7
+    ),
     prompt=lambda p: (
         f"A car drives at {p.kmh} km/h and turns at {p.turn_deg}° per second. Its camera's time stamps are"
         f" {p.error_ms} ms late. A standing object is {p.range_m} m straight ahead. How far does the stamp move it from"
@@ -72,27 +66,14 @@ STAMP = Drill(
         steps=100,
     ),
     slips=(
-        Slip(
-            key="straight-only",
-            wrong=lambda p: _stamp(p, turn_rad_per_s=0),
-            story="You only drove on. While the car turns, what is far ahead sweeps sideways.",
-        ),
-        Slip(
-            key="turn-only",
-            wrong=lambda p: _stamp(p, speed_m_per_s=0),
-            story="You only turned. The car also drives towards the point.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: _stamp(p, turn_rad_per_s=0) + _stamp(p, speed_m_per_s=0),
-            story="You added two shifts that stand at right angles to each other.",
-        ),
-        Slip(
-            key="degrees",
-            wrong=lambda p: _stamp(p, turn_rad_per_s=p.turn_deg),
-            story="You used degrees where radians belong.",
-        ),
-        Slip(key="kmh", wrong=lambda p: _stamp(p, speed_m_per_s=p.kmh), story="You put km/h where m/s belong."),
+        Slip("straight-only", lambda p: _stamp(p, turn_rad_per_s=0))
+        | "You only drove on. While the car turns, what is far ahead sweeps sideways.",
+        Slip("turn-only", lambda p: _stamp(p, speed_m_per_s=0))
+        | "You only turned. The car also drives towards the point.",
+        Slip("added", lambda p: _stamp(p, turn_rad_per_s=0) + _stamp(p, speed_m_per_s=0))
+        | "You added two shifts that stand at right angles to each other.",
+        Slip("degrees", lambda p: _stamp(p, turn_rad_per_s=p.turn_deg)) | "You used degrees where radians belong.",
+        Slip("kmh", lambda p: _stamp(p, speed_m_per_s=p.kmh)) | "You put km/h where m/s belong.",
     ),
     function=AsFunction(
         takes=("kmh", "range_m", "turn_deg", "error_ms"),
@@ -146,40 +127,18 @@ ROWS = Drill(
         rows=p.rows, row_time_s=p.row_us * us, speed_m_per_s=p.speed, focal_pixels=p.focal, range_m=p.range_m
     )[-1],
     slips=(
-        Slip(
-            key="whole-picture",
-            wrong=lambda p: _rows_shift(p, rows=p.height, range_m=p.range_m),
-            story="You let it move during the whole picture. It covers only some of the rows.",
-        ),
-        Slip(
-            key="one-row",
-            wrong=lambda p: _rows_shift(p, rows=1, range_m=p.range_m),
-            story="That is the shift from one row to the next.",
-        ),
-        Slip(
-            key="no-distance",
-            wrong=lambda p: _rows_shift(p, rows=p.rows, range_m=1),
-            story="You drew it as if it were a metre away. What is farther off moves fewer pixels.",
-        ),
-        Slip(
-            key="metres",
-            wrong=lambda p: p.speed * p.rows * p.row_us * us,
-            story="That is the shift on the road, in metres. The question asks for pixels.",
-        ),
+        Slip("whole-picture", lambda p: _rows_shift(p, rows=p.height, range_m=p.range_m))
+        | "You let it move during the whole picture. It covers only some of the rows.",
+        Slip("one-row", lambda p: _rows_shift(p, rows=1, range_m=p.range_m))
+        | "That is the shift from one row to the next.",
+        Slip("no-distance", lambda p: _rows_shift(p, rows=p.rows, range_m=1))
+        | "You drew it as if it were a metre away. What is farther off moves fewer pixels.",
+        Slip("metres", lambda p: p.speed * p.rows * p.row_us * us)
+        | "That is the shift on the road, in metres. The question asks for pixels.",
     ),
 )
 
 # --- a sweep -------------------------------------------------------------------------------------
-
-
-def _draw_sweep(rng: random.Random) -> Draw:
-    return drawn(
-        kmh=rng.randrange(40, 131, 5), rpm=rng.choice((300, 480, 600, 900, 1200)), degrees=rng.randrange(50, 320, 5)
-    )
-
-
-def _small_sweep(rng: random.Random) -> Draw:
-    return drawn(kmh=rng.choice((36, 90)), rpm=600, degrees=rng.choice((40, 60, 310)))
 
 
 def _sweep(p: Draw, *, degrees: float) -> float:
@@ -203,8 +162,10 @@ SWEEP = Drill(
     unit="m",
     target_s=90,
     apart=1.06,
-    draw=_draw_sweep,
-    small=_small_sweep,
+    draw=lambda rng: drawn(
+        kmh=rng.randrange(40, 131, 5), rpm=rng.choice((300, 480, 600, 900, 1200)), degrees=rng.randrange(50, 320, 5)
+    ),
+    small=lambda rng: drawn(kmh=rng.choice((36, 90)), rpm=600, degrees=rng.choice((40, 60, 310))),
     prompt=lambda p: (
         f"A LiDAR turns {p.rpm} times a minute on a car that drives at {p.kmh} km/h. Its driver stamps the whole sweep"
         f" with the time of the first column. How far from its place is a point put that was measured {p.degrees}°"
@@ -218,35 +179,17 @@ SWEEP = Drill(
     ),
     count=_count_sweep,
     slips=(
-        Slip(
-            key="whole-turn",
-            wrong=lambda p: _sweep(p, degrees=360),
-            story="That is a whole turn. This point is measured before the turn is over.",
-        ),
-        Slip(
-            key="rest-of-turn",
-            wrong=lambda p: _sweep(p, degrees=360 - p.degrees),
-            story="You counted what is left of the turn. The stamp is the turn's beginning.",
-        ),
-        Slip(
-            key="per-minute",
-            wrong=lambda p: _sweep(p, degrees=p.degrees) / minute,
-            story="You took turns per minute for turns per second.",
-        ),
-        Slip(key="kmh", wrong=lambda p: _sweep(p, degrees=p.degrees) / KMH, story="You put km/h where m/s belong."),
+        Slip("whole-turn", lambda p: _sweep(p, degrees=360))
+        | "That is a whole turn. This point is measured before the turn is over.",
+        Slip("rest-of-turn", lambda p: _sweep(p, degrees=360 - p.degrees))
+        | "You counted what is left of the turn. The stamp is the turn's beginning.",
+        Slip("per-minute", lambda p: _sweep(p, degrees=p.degrees) / minute)
+        | "You took turns per minute for turns per second.",
+        Slip("kmh", lambda p: _sweep(p, degrees=p.degrees) / KMH) | "You put km/h where m/s belong.",
     ),
 )
 
 # --- two clocks ----------------------------------------------------------------------------------
-
-
-def _draw_clocks(rng: random.Random) -> Draw:
-    return drawn(
-        drift_ppm=rng.randrange(12, 96),
-        oncoming_kmh=rng.randrange(35, 131, 5),
-        own_kmh=rng.randrange(30, 121, 5),
-        off_cm=rng.randrange(15, 61, 5),
-    )
 
 
 def _small_clocks(rng: random.Random) -> Draw:
@@ -282,7 +225,12 @@ CLOCKS = Drill(
     unit="s",
     target_s=120,
     apart=1.05,
-    draw=_draw_clocks,
+    draw=lambda rng: drawn(
+        drift_ppm=rng.randrange(12, 96),
+        oncoming_kmh=rng.randrange(35, 131, 5),
+        own_kmh=rng.randrange(30, 121, 5),
+        off_cm=rng.randrange(15, 61, 5),
+    ),
     small=_small_clocks,
     prompt=lambda p: (
         f"A LiDAR has lost PTP. Its clock runs {p.drift_ppm} ppm faster than the cameras', with which it agreed when"
@@ -297,26 +245,14 @@ CLOCKS = Drill(
     ),
     count=_count_clocks,
     slips=(
-        Slip(
-            key="own-speed",
-            wrong=lambda p: _clocks(p, closing_kmh=p.own_kmh),
-            story="You moved your own car only. The other one moves, too.",
-        ),
-        Slip(
-            key="other-speed",
-            wrong=lambda p: _clocks(p, closing_kmh=p.oncoming_kmh),
-            story="You moved the other car only. Your sensors move, too.",
-        ),
-        Slip(
-            key="kmh",
-            wrong=lambda p: _clocks(p) / 3.6,
-            story="The speeds are in km/h. A distance in metres and a time in seconds want m/s.",
-        ),
-        Slip(
-            key="both-clocks",
-            wrong=lambda p: _clocks(p, ppm=2 * p.drift_ppm),
-            story="You counted the drift twice. The ppm given are between the two clocks.",
-        ),
+        Slip("own-speed", lambda p: _clocks(p, closing_kmh=p.own_kmh))
+        | "You moved your own car only. The other one moves, too.",
+        Slip("other-speed", lambda p: _clocks(p, closing_kmh=p.oncoming_kmh))
+        | "You moved the other car only. Your sensors move, too.",
+        Slip("kmh", lambda p: _clocks(p) / 3.6)
+        | "The speeds are in km/h. A distance in metres and a time in seconds want m/s.",
+        Slip("both-clocks", lambda p: _clocks(p, ppm=2 * p.drift_ppm))
+        | "You counted the drift twice. The ppm given are between the two clocks.",
     ),
 )
 

@@ -1,26 +1,10 @@
 """A drill on radar: the cube behind its list of objects."""
 
-import random
-
 from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
 from threeloops.driving import ranging_data
 from threeloops.simulate.driving import sensors
 
 TAUGHT = Taught("driving", "The data coming in")
-
-
-def _draw_cube(rng: random.Random) -> Draw:
-    return drawn(
-        samples=rng.choice((128, 192, 256, 384, 512)),
-        chirps=rng.choice((48, 64, 96, 128)),
-        transmitters=rng.choice((3, 6, 9, 12)),
-        receivers=rng.choice((4, 8, 16)),
-        rate=rng.choice((13, 15, 18, 20)),
-    )
-
-
-def _small_cube(rng: random.Random) -> Draw:
-    return drawn(samples=rng.choice((8, 16)), chirps=4, transmitters=rng.choice((2, 3)), receivers=4, rate=5)
 
 
 def _cube(p: Draw) -> float:
@@ -42,8 +26,16 @@ CUBE = Drill(
     unit="B/s",
     target_s=100,
     apart=1.06,
-    draw=_draw_cube,
-    small=_small_cube,
+    draw=lambda rng: drawn(
+        samples=rng.choice((128, 192, 256, 384, 512)),
+        chirps=rng.choice((48, 64, 96, 128)),
+        transmitters=rng.choice((3, 6, 9, 12)),
+        receivers=rng.choice((4, 8, 16)),
+        rate=rng.choice((13, 15, 18, 20)),
+    ),
+    small=lambda rng: drawn(
+        samples=rng.choice((8, 16)), chirps=4, transmitters=rng.choice((2, 3)), receivers=4, rate=5
+    ),
     prompt=lambda p: (
         f"A radar has {p.transmitters} transmitters that chirp in turn, {p.chirps} chirps each in a frame, and"
         f" {p.receivers} receivers that take {p.samples} complex samples of every chirp, two numbers of two bytes. It"
@@ -68,23 +60,14 @@ CUBE = Drill(
         )
     ),
     slips=(
-        Slip(key="real", wrong=lambda p: _cube(p) / 2, story="You kept one number a sample. A complex sample is two."),
-        Slip(
-            key="one-transmitter",
-            wrong=lambda p: _cube(p) / p.transmitters,
-            story="You let one transmitter chirp. Each of them makes its own chirps.",
-        ),
-        Slip(
-            key="one-receiver",
-            wrong=lambda p: _cube(p) / p.receivers,
-            story="That is one receiver. All of them listen to every chirp.",
-        ),
-        Slip(
-            key="antennas-added",
-            wrong=lambda p: _cube(p) * (p.transmitters + p.receivers) / (p.transmitters * p.receivers),
-            story="You added transmitters and receivers. Every pair of them is a channel of its own.",
-        ),
-        Slip(key="one-frame", wrong=lambda p: _cube(p) / p.rate, story="That is one frame, not a second of them."),
+        Slip("real", lambda p: _cube(p) / 2) | "You kept one number a sample. A complex sample is two.",
+        Slip("one-transmitter", lambda p: _cube(p) / p.transmitters)
+        | "You let one transmitter chirp. Each of them makes its own chirps.",
+        Slip("one-receiver", lambda p: _cube(p) / p.receivers)
+        | "That is one receiver. All of them listen to every chirp.",
+        Slip("antennas-added", lambda p: _cube(p) * (p.transmitters + p.receivers) / (p.transmitters * p.receivers))
+        | "You added transmitters and receivers. Every pair of them is a channel of its own.",
+        Slip("one-frame", lambda p: _cube(p) / p.rate) | "That is one frame, not a second of them.",
     ),
 )
 

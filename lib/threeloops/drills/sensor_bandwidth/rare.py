@@ -77,50 +77,17 @@ MET = Drill(
     ),
     count=_count_met,
     slips=(
-        Slip(
-            key="expected",
-            wrong=lambda p: _met(p) / -math.log1p(-p.confidence),
-            story="By then one is expected. With a chance of more than a third there has been none.",
-        ),
-        Slip(
-            key="all-noticed",
-            wrong=lambda p: _met(p, found=1.0),
-            story="You counted the cases that are met. The trigger misses some of them.",
-        ),
-        Slip(
-            key="linear",
-            wrong=lambda p: _met(p) / -math.log1p(-p.confidence) * p.confidence,
-            story="You took that share of the mean distance. Chances of independent cases do not add up like that.",
-        ),
-        Slip(
-            key="one-car",
-            wrong=lambda p: _met(p, cars=1.0),
-            story="You let one car drive. The whole fleet does.",
-        ),
+        Slip("expected", lambda p: _met(p) / -math.log1p(-p.confidence))
+        | "By then one is expected. With a chance of more than a third there has been none.",
+        Slip("all-noticed", lambda p: _met(p, found=1.0))
+        | "You counted the cases that are met. The trigger misses some of them.",
+        Slip("linear", lambda p: _met(p) / -math.log1p(-p.confidence) * p.confidence)
+        | "You took that share of the mean distance. Chances of independent cases do not add up like that.",
+        Slip("one-car", lambda p: _met(p, cars=1.0)) | "You let one car drive. The whole fleet does.",
     ),
 )
 
 # --- labels --------------------------------------------------------------------------------------
-
-
-def _draw_labels(rng: random.Random) -> Draw:
-    return drawn(
-        wanted=rng.randrange(200, 1500, 50),
-        one_in_km=rng.randrange(20_000, 90_000, 1_000),
-        found_percent=rng.choice((25, 40, 50, 60, 75, 80)),
-        false_one_in_km=rng.randrange(2_000, 15_000, 500),
-        clip_cents=rng.randrange(40, 500, 5),
-    )
-
-
-def _small_labels(rng: random.Random) -> Draw:
-    return drawn(
-        wanted=rng.randrange(3, 9),
-        one_in_km=rng.choice((6, 10, 12)),
-        found_percent=rng.choice((25, 50)),
-        false_one_in_km=rng.choice((3, 4, 5)),
-        clip_cents=rng.randrange(40, 500, 5),
-    )
 
 
 def _labels(p: Draw) -> float:
@@ -153,8 +120,20 @@ LABELS = Drill(
     title="What a rare case costs in labels",
     unit="dollar",
     target_s=120,
-    draw=_draw_labels,
-    small=_small_labels,
+    draw=lambda rng: drawn(
+        wanted=rng.randrange(200, 1500, 50),
+        one_in_km=rng.randrange(20_000, 90_000, 1_000),
+        found_percent=rng.choice((25, 40, 50, 60, 75, 80)),
+        false_one_in_km=rng.randrange(2_000, 15_000, 500),
+        clip_cents=rng.randrange(40, 500, 5),
+    ),
+    small=lambda rng: drawn(
+        wanted=rng.randrange(3, 9),
+        one_in_km=rng.choice((6, 10, 12)),
+        found_percent=rng.choice((25, 50)),
+        false_one_in_km=rng.choice((3, 4, 5)),
+        clip_cents=rng.randrange(40, 500, 5),
+    ),
     prompt=lambda p: (
         f"A case comes once in {p.one_in_km:,} km. The trigger in the cars notices {p.found_percent} % of them, and"
         f" without one it fires once in {p.false_one_in_km:,} km. Each time a clip is uploaded, and a person looks"
@@ -171,52 +150,18 @@ LABELS = Drill(
     ),
     count=_count_labels,
     slips=(
-        Slip(
-            key="only-right",
-            wrong=lambda p: p.wanted * p.clip_cents / 100,
-            story="You paid for the clips that show the case. Those that do not must be looked at, too.",
-        ),
-        Slip(
-            key="all-noticed",
-            wrong=lambda p: p.wanted * (1 + p.one_in_km / p.false_one_in_km) * p.clip_cents / 100,
-            story="You let the trigger notice every case. It misses some, and false alarms go on meanwhile.",
-        ),
-        Slip(
-            key="false-only",
-            wrong=lambda p: _labels(p) - p.wanted * p.clip_cents / 100,
-            story="You paid for false alarms only. The right clips are looked at, too.",
-        ),
-        Slip(
-            key="divided-again",
-            wrong=lambda p: _labels(p) / (p.found_percent / 100),
-            story="You divided by the share noticed twice. The clips that are wanted were noticed already.",
-        ),
+        Slip("only-right", lambda p: p.wanted * p.clip_cents / 100)
+        | "You paid for the clips that show the case. Those that do not must be looked at, too.",
+        Slip("all-noticed", lambda p: p.wanted * (1 + p.one_in_km / p.false_one_in_km) * p.clip_cents / 100)
+        | "You let the trigger notice every case. It misses some, and false alarms go on meanwhile.",
+        Slip("false-only", lambda p: _labels(p) - p.wanted * p.clip_cents / 100)
+        | "You paid for false alarms only. The right clips are looked at, too.",
+        Slip("divided-again", lambda p: _labels(p) / (p.found_percent / 100))
+        | "You divided by the share noticed twice. The clips that are wanted were noticed already.",
     ),
 )
 
 # --- one retraining a week -----------------------------------------------------------------------
-
-
-def _draw_week(rng: random.Random) -> Draw:
-    return drawn(
-        million=rng.randrange(14, 90),
-        passes=rng.randrange(11, 40),
-        gflop=rng.randrange(350, 1300, 25),
-        peak_tflops=rng.choice((989, 1979, 312)),
-        percent=rng.randrange(22, 46),
-        days=rng.choice((3, 5, 7)),
-    )
-
-
-def _small_week(rng: random.Random) -> Draw:
-    return drawn(
-        million=rng.randrange(2, 5),
-        passes=rng.randrange(2, 5),
-        gflop=rng.randrange(350, 1300, 25),
-        peak_tflops=rng.choice((989, 312)),
-        percent=rng.randrange(22, 46),
-        days=rng.choice((3, 5)),
-    )
 
 
 def _week(p: Draw, *, flops: float = 1.0, utilisation: float | None = None) -> float:
@@ -246,8 +191,22 @@ WEEK = Drill(
     title="One retraining a week",
     unit="",
     target_s=120,
-    draw=_draw_week,
-    small=_small_week,
+    draw=lambda rng: drawn(
+        million=rng.randrange(14, 90),
+        passes=rng.randrange(11, 40),
+        gflop=rng.randrange(350, 1300, 25),
+        peak_tflops=rng.choice((989, 1979, 312)),
+        percent=rng.randrange(22, 46),
+        days=rng.choice((3, 5, 7)),
+    ),
+    small=lambda rng: drawn(
+        million=rng.randrange(2, 5),
+        passes=rng.randrange(2, 5),
+        gflop=rng.randrange(350, 1300, 25),
+        peak_tflops=rng.choice((989, 312)),
+        percent=rng.randrange(22, 46),
+        days=rng.choice((3, 5)),
+    ),
     prompt=lambda p: (
         f"A detector is trained again on {p.million} million scenes, {p.passes} passes. One scene takes"
         f" {p.gflop} GFLOP forward. A GPU's dense peak is {p.peak_tflops} TFLOP/s, of which training reaches"
@@ -265,44 +224,15 @@ WEEK = Drill(
     ),
     count=_count_week,
     slips=(
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _week(p, flops=1 / 3),
-            story="You only went forward. Training also goes back.",
-        ),
-        Slip(
-            key="back-as-one",
-            wrong=lambda p: _week(p, flops=2 / 3),
-            story="You took the backward pass for one forward pass. It computes two kinds of gradients.",
-        ),
-        Slip(
-            key="whole-peak",
-            wrong=lambda p: _week(p, utilisation=1.0),
-            story="You let the GPU reach its whole peak.",
-        ),
-        Slip(key="one-pass", wrong=lambda p: _week(p) / p.passes, story="You passed over the scenes once."),
+        Slip("forward-only", lambda p: _week(p, flops=1 / 3)) | "You only went forward. Training also goes back.",
+        Slip("back-as-one", lambda p: _week(p, flops=2 / 3))
+        | "You took the backward pass for one forward pass. It computes two kinds of gradients.",
+        Slip("whole-peak", lambda p: _week(p, utilisation=1.0)) | "You let the GPU reach its whole peak.",
+        Slip("one-pass", lambda p: _week(p) / p.passes) | "You passed over the scenes once.",
     ),
 )
 
 # --- and tried in simulation ---------------------------------------------------------------------
-
-
-def _draw_simulated(rng: random.Random) -> Draw:
-    return drawn(
-        million_km=rng.randrange(3, 60),
-        kmh=rng.randrange(25, 75),
-        gpu_tenths=rng.choice((4, 5, 6, 7, 15, 17, 22, 25, 35)),
-        cents=rng.randrange(150, 420, 5),
-    )
-
-
-def _small_simulated(rng: random.Random) -> Draw:
-    return drawn(
-        million_km=rng.randrange(1, 4) / thousand,
-        kmh=rng.choice((25, 40, 50)),
-        gpu_tenths=rng.choice((4, 15, 22)),
-        cents=rng.randrange(150, 420, 5),
-    )
 
 
 def _simulated(p: Draw, *, slow: float | None = None, kmh: float | None = None) -> float:
@@ -328,8 +258,18 @@ SIMULATED = Drill(
     title="What simulating a fleet's year costs",
     unit="dollar",
     target_s=110,
-    draw=_draw_simulated,
-    small=_small_simulated,
+    draw=lambda rng: drawn(
+        million_km=rng.randrange(3, 60),
+        kmh=rng.randrange(25, 75),
+        gpu_tenths=rng.choice((4, 5, 6, 7, 15, 17, 22, 25, 35)),
+        cents=rng.randrange(150, 420, 5),
+    ),
+    small=lambda rng: drawn(
+        million_km=rng.randrange(1, 4) / thousand,
+        kmh=rng.choice((25, 40, 50)),
+        gpu_tenths=rng.choice((4, 15, 22)),
+        cents=rng.randrange(150, 420, 5),
+    ),
     prompt=lambda p: (
         f"A release is driven {p.million_km} million km in simulation, at {p.kmh} km/h on average. One simulated second"
         f" takes {p.gpu_tenths / 10:g} seconds of one GPU, which costs {p.cents / 100:.2f} dollars an hour. What does"
@@ -343,26 +283,14 @@ SIMULATED = Drill(
     ),
     count=_count_simulated,
     slips=(
-        Slip(
-            key="real-time",
-            wrong=lambda p: _simulated(p, slow=1.0),
-            story="You paid one GPU-hour an hour driven. A simulated second has its own price.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: _simulated(p, slow=10 / p.gpu_tenths),
-            story="You divided by the GPU-seconds of a simulated second.",
-        ),
-        Slip(
-            key="metres-a-second",
-            wrong=lambda p: _simulated(p, kmh=p.kmh * 3.6),
-            story="You multiplied a speed in km/h by 3.6. Kilometres over km/h are hours already.",
-        ),
-        Slip(
-            key="seconds",
-            wrong=lambda p: _simulated(p, kmh=p.kmh / 3.6),
-            story="You divided by a speed in m/s and took what came out for hours.",
-        ),
+        Slip("real-time", lambda p: _simulated(p, slow=1.0))
+        | "You paid one GPU-hour an hour driven. A simulated second has its own price.",
+        Slip("upside-down", lambda p: _simulated(p, slow=10 / p.gpu_tenths))
+        | "You divided by the GPU-seconds of a simulated second.",
+        Slip("metres-a-second", lambda p: _simulated(p, kmh=p.kmh * 3.6))
+        | "You multiplied a speed in km/h by 3.6. Kilometres over km/h are hours already.",
+        Slip("seconds", lambda p: _simulated(p, kmh=p.kmh / 3.6))
+        | "You divided by a speed in m/s and took what came out for hours.",
     ),
 )
 

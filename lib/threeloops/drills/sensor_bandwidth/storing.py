@@ -28,12 +28,6 @@ def _draw_squeeze(rng: random.Random) -> Draw:
     )
 
 
-def _small_squeeze(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=rng.choice((2, 3)), width=8, height=5, bits=12, rate=5, link_gbit=rng.choice((2e-6, 5e-6)), usable=0.8
-    )
-
-
 def _rate(p: Draw) -> float:
     return sensor_data.camera_bytes_per_s(
         cameras=p.cameras, width=p.width, height=p.height, bits_per_pixel=p.bits, frames_per_s=p.rate
@@ -64,7 +58,9 @@ SQUEEZE = Drill(
     apart=1.06,
     wanted=lambda p: 1.2 < _squeeze(p) < 60,
     draw=_draw_squeeze,
-    small=_small_squeeze,
+    small=lambda rng: drawn(
+        cameras=rng.choice((2, 3)), width=8, height=5, bits=12, rate=5, link_gbit=rng.choice((2e-6, 5e-6)), usable=0.8
+    ),
     prompt=lambda p: (
         f"{p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed, {p.rate} frames per"
         f" second, share one Ethernet link of {p.link_gbit:g} Gbit/s, of which {100 * p.usable:g} % is theirs. How"
@@ -81,22 +77,13 @@ SQUEEZE = Drill(
     count=_count_squeeze,
     prerequisites=("latency-camera-bandwidth",),
     slips=(
-        Slip(
-            key="whole-link",
-            wrong=lambda p: _squeeze(p) * p.usable,
-            story="You gave the pictures the whole link. Only a part of it is theirs.",
-        ),
-        Slip(
-            key="bytes-for-bits",
-            wrong=lambda p: _squeeze(p) / BITS_PER_BYTE,
-            story="You compared bytes with bits. Links are rated in bits.",
-        ),
-        Slip(key="one-camera", wrong=lambda p: _squeeze(p) / p.cameras, story="That is for one camera."),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: 1 / _squeeze(p),
-            story="That is the share of the stream that may remain, not how many times smaller it must be.",
-        ),
+        Slip("whole-link", lambda p: _squeeze(p) * p.usable)
+        | "You gave the pictures the whole link. Only a part of it is theirs.",
+        Slip("bytes-for-bits", lambda p: _squeeze(p) / BITS_PER_BYTE)
+        | "You compared bytes with bits. Links are rated in bits.",
+        Slip("one-camera", lambda p: _squeeze(p) / p.cameras) | "That is for one camera.",
+        Slip("upside-down", lambda p: 1 / _squeeze(p))
+        | "That is the share of the stream that may remain, not how many times smaller it must be.",
     ),
 )
 
@@ -113,12 +100,6 @@ def _draw_drive(rng: random.Random) -> Draw:
         rate=rng.choice((20, 30, 36)),
         drive_tb=rng.choice((2, 4, 8, 16)),
         factor=rng.choice((1.5, 1.8, 2.2, 2.5, 3.5)),
-    )
-
-
-def _small_drive(rng: random.Random) -> Draw:
-    return drawn(
-        cameras=2, width=8, height=5, bits=12, rate=5, drive_tb=rng.choice((3e-8, 5e-8)), factor=rng.choice((1.5, 2.5))
     )
 
 
@@ -148,7 +129,9 @@ DRIVE = Drill(
     target_s=110,
     apart=1.06,
     draw=_draw_drive,
-    small=_small_drive,
+    small=lambda rng: drawn(
+        cameras=2, width=8, height=5, bits=12, rate=5, drive_tb=rng.choice((3e-8, 5e-8)), factor=rng.choice((1.5, 2.5))
+    ),
     prompt=lambda p: (
         f"A test car logs {p.cameras} cameras of {p.width} × {p.height} pixels, {p.bits} bits raw and packed,"
         f" {p.rate} frames per second, compressed without loss by a factor of {p.factor:g}. After how long is a drive"
@@ -165,27 +148,13 @@ DRIVE = Drill(
     count=_count_drive,
     prerequisites=("latency-camera-bandwidth",),
     slips=(
-        Slip(
-            key="uncompressed",
-            wrong=lambda p: _lasts(p) / p.factor,
-            story="You wrote the raw stream. It is compressed first, so the drive lasts longer.",
-        ),
-        Slip(
-            key="compressed-backwards",
-            wrong=lambda p: _lasts(p) / p.factor**2,
-            story="Your compression makes the stream larger.",
-        ),
-        Slip(
-            key="bits-for-bytes",
-            wrong=lambda p: _lasts(p) / BITS_PER_BYTE,
-            story="You filled a drive of bytes with bits.",
-        ),
-        Slip(
-            key="binary-drive",
-            wrong=lambda p: _lasts(p) * TiB / TB,
-            story="You took the drive's terabytes for tebibytes. Drives are sold in decimal units.",
-        ),
-        Slip(key="one-camera", wrong=lambda p: _lasts(p) * p.cameras, story="You logged one camera."),
+        Slip("uncompressed", lambda p: _lasts(p) / p.factor)
+        | "You wrote the raw stream. It is compressed first, so the drive lasts longer.",
+        Slip("compressed-backwards", lambda p: _lasts(p) / p.factor**2) | "Your compression makes the stream larger.",
+        Slip("bits-for-bytes", lambda p: _lasts(p) / BITS_PER_BYTE) | "You filled a drive of bytes with bits.",
+        Slip("binary-drive", lambda p: _lasts(p) * TiB / TB)
+        | "You took the drive's terabytes for tebibytes. Drives are sold in decimal units.",
+        Slip("one-camera", lambda p: _lasts(p) * p.cameras) | "You logged one camera.",
     ),
 )
 
