@@ -53,26 +53,14 @@ YIELD = Drill(
     ),
     count=_walked,
     slips=(
-        Slip(
-            key="all-tried",
-            wrong=lambda p: p.accepted * p.drafted + 1,
-            story="You tried every token of the draft. After the first rejected one the rest is gone.",
-        ),
-        Slip(
-            key="no-own",
-            wrong=lambda p: _yield(p) - 1,
-            story="You left out the large model's own token. Even a rejected draft yields it.",
-        ),
-        Slip(
-            key="one-less",
-            wrong=lambda p: (1 - p.accepted**p.drafted) / (1 - p.accepted),
-            story="You stopped one token early. A draft that is accepted as a whole yields one more.",
-        ),
-        Slip(
-            key="all-accepted",
-            wrong=lambda p: p.drafted + 1.0,
-            story="You accepted every draft. Some are rejected, and take the rest with them.",
-        ),
+        Slip("all-tried", lambda p: p.accepted * p.drafted + 1)
+        | "You tried every token of the draft. After the first rejected one the rest is gone.",
+        Slip("no-own", lambda p: _yield(p) - 1)
+        | "You left out the large model's own token. Even a rejected draft yields it.",
+        Slip("one-less", lambda p: (1 - p.accepted**p.drafted) / (1 - p.accepted))
+        | "You stopped one token early. A draft that is accepted as a whole yields one more.",
+        Slip("all-accepted", lambda p: p.drafted + 1.0)
+        | "You accepted every draft. Some are rejected, and take the rest with them.",
     ),
     function=AsFunction(
         takes=("accepted", "drafted"), limit={"accepted": 0.0}, limit_case="a draft that is never right"
@@ -121,22 +109,13 @@ FASTER = Drill(
     count=_count_faster,
     prerequisites=("serving-tokens-per-check",),
     slips=(
-        Slip(key="free-draft", wrong=_yield, story="You drafted for nothing. The small model takes time, too."),
-        Slip(
-            key="one-draft-step",
-            wrong=lambda p: _yield(p) / (1 + p.cost),
-            story="You ran the small model once. It makes its tokens one after the other.",
-        ),
-        Slip(
-            key="no-check",
-            wrong=lambda p: _yield(p) / (p.drafted * p.cost),
-            story="You left out the large model's step. It has to check the draft.",
-        ),
-        Slip(
-            key="no-own",
-            wrong=lambda p: (_yield(p) - 1) / (p.drafted * p.cost + 1),
-            story="You left out the large model's own token. Every check yields it.",
-        ),
+        Slip("free-draft", _yield) | "You drafted for nothing. The small model takes time, too.",
+        Slip("one-draft-step", lambda p: _yield(p) / (1 + p.cost))
+        | "You ran the small model once. It makes its tokens one after the other.",
+        Slip("no-check", lambda p: _yield(p) / (p.drafted * p.cost))
+        | "You left out the large model's step. It has to check the draft.",
+        Slip("no-own", lambda p: (_yield(p) - 1) / (p.drafted * p.cost + 1))
+        | "You left out the large model's own token. Every check yields it.",
     ),
 )
 
@@ -178,26 +157,14 @@ COST = Drill(
     count=_count_cost,
     prerequisites=("serving-draft-speedup",),
     slips=(
-        Slip(
-            key="own-for-draft",
-            wrong=lambda p: _yield(p) / p.drafted * p.large_ms * ms,
-            story="You credited the draft with the large model's own token. It would have come anyway.",
-        ),
-        Slip(
-            key="whole-draft",
-            wrong=lambda p: (_yield(p) - 1) * p.large_ms * ms,
-            story="That is for the whole draft. The small model makes several steps for it.",
-        ),
-        Slip(
-            key="all-accepted",
-            wrong=lambda p: p.large_ms * ms,
-            story="You let every drafted token save a step. After a rejected one the rest is lost.",
-        ),
-        Slip(
-            key="per-token",
-            wrong=lambda p: p.large_ms / p.drafted * ms,
-            story="You divided one step of the large model. How many of its steps does a check save?",
-        ),
+        Slip("own-for-draft", lambda p: _yield(p) / p.drafted * p.large_ms * ms)
+        | "You credited the draft with the large model's own token. It would have come anyway.",
+        Slip("whole-draft", lambda p: (_yield(p) - 1) * p.large_ms * ms)
+        | "That is for the whole draft. The small model makes several steps for it.",
+        Slip("all-accepted", lambda p: p.large_ms * ms)
+        | "You let every drafted token save a step. After a rejected one the rest is lost.",
+        Slip("per-token", lambda p: p.large_ms / p.drafted * ms)
+        | "You divided one step of the large model. How many of its steps does a check save?",
     ),
 )
 

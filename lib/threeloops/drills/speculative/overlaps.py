@@ -66,26 +66,13 @@ OVERLAP = Drill(
         exact_speculation.mean_tokens([_fractions(p.target)] * 3, [_fractions(p.draft)] * 3, drafted=1) - 1
     ),
     slips=(
-        Slip(
-            key="both-drawn",
-            wrong=lambda p: sum(t * d for t, d in _pairs(p)),
-            story="That is the chance that both models draw the same token. A draft may be accepted without that.",
-        ),
-        Slip(
-            key="twice-the-distance",
-            wrong=lambda p: 1 - sum(abs(t - d) for t, d in _pairs(p)),
-            story="You took the whole difference off. What one has more, the other has less: it counts once.",
-        ),
-        Slip(
-            key="likeliest",
-            wrong=lambda p: max(p.target) / PARTS,
-            story="That is the share of the target's likeliest token. The draft has less of it.",
-        ),
-        Slip(
-            key="refused",
-            wrong=lambda p: 1 - _overlap(p),
-            story="That is the chance of a refusal.",
-        ),
+        Slip("both-drawn", lambda p: sum(t * d for t, d in _pairs(p)))
+        | "That is the chance that both models draw the same token. A draft may be accepted without that.",
+        Slip("twice-the-distance", lambda p: 1 - sum(abs(t - d) for t, d in _pairs(p)))
+        | "You took the whole difference off. What one has more, the other has less: it counts once.",
+        Slip("likeliest", lambda p: max(p.target) / PARTS)
+        | "That is the share of the target's likeliest token. The draft has less of it.",
+        Slip("refused", lambda p: 1 - _overlap(p)) | "That is the chance of a refusal.",
     ),
 )
 
@@ -139,26 +126,13 @@ AFTER = Drill(
     count=_count_after,
     prerequisites=("spec-overlap",),
     slips=(
-        Slip(
-            key="as-the-target",
-            wrong=lambda p: p.target[0] / PARTS,
-            story="You drew from the target as it is. What both models like would then come too often.",
-        ),
-        Slip(
-            key="not-scaled",
-            wrong=lambda p: (p.target[0] - p.draft[0]) / PARTS,
-            story="You took the difference as it is. It has to be scaled, so that the shares sum to one.",
-        ),
-        Slip(
-            key="all-but-the-refused",
-            wrong=lambda p: p.target[0] / (p.target[0] + p.target[1]),
-            story="You left out the refused token and kept the target's shares of the others.",
-        ),
-        Slip(
-            key="the-other",
-            wrong=lambda p: 1 - _after(p),
-            story="That is the chance of the second token.",
-        ),
+        Slip("as-the-target", lambda p: p.target[0] / PARTS)
+        | "You drew from the target as it is. What both models like would then come too often.",
+        Slip("not-scaled", lambda p: (p.target[0] - p.draft[0]) / PARTS)
+        | "You took the difference as it is. It has to be scaled, so that the shares sum to one.",
+        Slip("all-but-the-refused", lambda p: p.target[0] / (p.target[0] + p.target[1]))
+        | "You left out the refused token and kept the target's shares of the others.",
+        Slip("the-other", lambda p: 1 - _after(p)) | "That is the chance of the second token.",
     ),
 )
 
@@ -195,22 +169,12 @@ HEAD = Drill(
     count=lambda p: _one_drafted(p) / (1.0 + p.cost),
     prerequisites=("serving-tokens-per-check",),
     slips=(
-        Slip(key="free", wrong=_one_drafted, story="You drafted for nothing. The module takes time, too."),
-        Slip(
-            key="two-tokens",
-            wrong=lambda p: 2 / (1 + p.cost),
-            story="You accepted every drafted token.",
-        ),
-        Slip(
-            key="own-forgotten",
-            wrong=lambda p: p.accepted / (1 + p.cost),
-            story="You left out the model's own token. Every step yields it.",
-        ),
-        Slip(
-            key="paid-twice",
-            wrong=lambda p: (1 + p.accepted) / (1 + 2 * p.cost),
-            story="You let the module run twice a step. It drafts one token.",
-        ),
+        Slip("free", _one_drafted) | "You drafted for nothing. The module takes time, too.",
+        Slip("two-tokens", lambda p: 2 / (1 + p.cost)) | "You accepted every drafted token.",
+        Slip("own-forgotten", lambda p: p.accepted / (1 + p.cost))
+        | "You left out the model's own token. Every step yields it.",
+        Slip("paid-twice", lambda p: (1 + p.accepted) / (1 + 2 * p.cost))
+        | "You let the module run twice a step. It drafts one token.",
     ),
 )
 
@@ -268,26 +232,13 @@ BATCH = Drill(
     count=_count_batch,
     prerequisites=("serving-draft-speedup",),
     slips=(
-        Slip(
-            key="check-as-step",
-            wrong=lambda p: _batch_yield(p) * p.plain_ms / (p.drafted * p.draft_ms + p.plain_ms),
-            story="You let the check take as long as a plain step. In a large batch its further tokens take time.",
-        ),
-        Slip(
-            key="free-draft",
-            wrong=lambda p: _batch_yield(p) * p.plain_ms / p.check_ms,
-            story="You drafted for nothing.",
-        ),
-        Slip(
-            key="no-own",
-            wrong=lambda p: (_batch_yield(p) - 1) * p.plain_ms / (p.drafted * p.draft_ms + p.check_ms),
-            story="You left out the target's own token. Every check yields it.",
-        ),
-        Slip(
-            key="all-tried",
-            wrong=lambda p: (p.accepted * p.drafted + 1) * p.plain_ms / (p.drafted * p.draft_ms + p.check_ms),
-            story="You tried every token of the draft. After the first refusal the rest is gone.",
-        ),
+        Slip("check-as-step", lambda p: _batch_yield(p) * p.plain_ms / (p.drafted * p.draft_ms + p.plain_ms))
+        | "You let the check take as long as a plain step. In a large batch its further tokens take time.",
+        Slip("free-draft", lambda p: _batch_yield(p) * p.plain_ms / p.check_ms) | "You drafted for nothing.",
+        Slip("no-own", lambda p: (_batch_yield(p) - 1) * p.plain_ms / (p.drafted * p.draft_ms + p.check_ms))
+        | "You left out the target's own token. Every check yields it.",
+        Slip("all-tried", lambda p: (p.accepted * p.drafted + 1) * p.plain_ms / (p.drafted * p.draft_ms + p.check_ms))
+        | "You tried every token of the draft. After the first refusal the rest is gone.",
     ),
     function=AsFunction(
         takes=("plain_ms", "check_ms", "draft_ms", "accepted", "drafted"),
@@ -341,26 +292,13 @@ WORK = Drill(
     count=_count_work,
     prerequisites=("serving-tokens-per-check",),
     slips=(
-        Slip(
-            key="no-draft",
-            wrong=lambda p: (p.drafted + 1) / _work_yield(p),
-            story="You left out what the draft model computes.",
-        ),
-        Slip(
-            key="one-check",
-            wrong=lambda p: (p.drafted * p.operations + 1) / _work_yield(p),
-            story="You let the check compute one token. It computes one for every drafted token and one more.",
-        ),
-        Slip(
-            key="per-check",
-            wrong=lambda p: p.drafted * p.operations + p.drafted + 1,
-            story="That is the work of a check. How many tokens share it?",
-        ),
-        Slip(
-            key="no-own",
-            wrong=lambda p: (p.drafted * p.operations + p.drafted + 1) / (_work_yield(p) - 1),
-            story="You left out the target's own token. Every check yields it.",
-        ),
+        Slip("no-draft", lambda p: (p.drafted + 1) / _work_yield(p)) | "You left out what the draft model computes.",
+        Slip("one-check", lambda p: (p.drafted * p.operations + 1) / _work_yield(p))
+        | "You let the check compute one token. It computes one for every drafted token and one more.",
+        Slip("per-check", lambda p: p.drafted * p.operations + p.drafted + 1)
+        | "That is the work of a check. How many tokens share it?",
+        Slip("no-own", lambda p: (p.drafted * p.operations + p.drafted + 1) / (_work_yield(p) - 1))
+        | "You left out the target's own token. Every check yields it.",
     ),
     function=AsFunction(
         takes=("accepted", "drafted", "operations"), limit={"drafted": 1}, limit_case="a single drafted token"
@@ -403,26 +341,13 @@ WHOLE = Drill(
     ),
     count=_count_whole,
     slips=(
-        Slip(
-            key="own-too",
-            wrong=lambda p: p.accepted ** (p.drafted + 1),
-            story="You let the target's own token be accepted, too. No draft stands for that one.",
-        ),
-        Slip(
-            key="one-less",
-            wrong=lambda p: p.accepted ** (p.drafted - 1),
-            story="You took the first token for granted. It is checked like the others.",
-        ),
-        Slip(
-            key="some-refusal",
-            wrong=lambda p: 1 - p.accepted**p.drafted,
-            story="That is the chance that some token is refused.",
-        ),
-        Slip(
-            key="mean-number",
-            wrong=lambda p: _work_yield(p) - 1,
-            story="That is how many tokens are accepted on average, not the chance that all are.",
-        ),
+        Slip("own-too", lambda p: p.accepted ** (p.drafted + 1))
+        | "You let the target's own token be accepted, too. No draft stands for that one.",
+        Slip("one-less", lambda p: p.accepted ** (p.drafted - 1))
+        | "You took the first token for granted. It is checked like the others.",
+        Slip("some-refusal", lambda p: 1 - p.accepted**p.drafted) | "That is the chance that some token is refused.",
+        Slip("mean-number", lambda p: _work_yield(p) - 1)
+        | "That is how many tokens are accepted on average, not the chance that all are.",
     ),
 )
 
@@ -484,26 +409,14 @@ ANSWER = Drill(
     count=_count_answer,
     prerequisites=("serving-tokens-per-check",),
     slips=(
-        Slip(
-            key="no-own",
-            wrong=lambda p: p.tokens / (_work_yield(p) - 1) * _round_ms(p) * ms,
-            story="You left out the target's own token. Every check yields it.",
-        ),
-        Slip(
-            key="free-draft",
-            wrong=lambda p: p.tokens / _work_yield(p) * p.target_ms * ms,
-            story="You drafted for nothing. The small model takes time, too.",
-        ),
-        Slip(
-            key="one-draft-step",
-            wrong=lambda p: p.tokens / _work_yield(p) * (p.draft_ms + p.target_ms) * ms,
-            story="You ran the small model once a check. It makes its tokens one after the other.",
-        ),
-        Slip(
-            key="one-token-a-check",
-            wrong=lambda p: p.tokens * _round_ms(p) * ms,
-            story="You took one token from each check. It yields more than that on average.",
-        ),
+        Slip("no-own", lambda p: p.tokens / (_work_yield(p) - 1) * _round_ms(p) * ms)
+        | "You left out the target's own token. Every check yields it.",
+        Slip("free-draft", lambda p: p.tokens / _work_yield(p) * p.target_ms * ms)
+        | "You drafted for nothing. The small model takes time, too.",
+        Slip("one-draft-step", lambda p: p.tokens / _work_yield(p) * (p.draft_ms + p.target_ms) * ms)
+        | "You ran the small model once a check. It makes its tokens one after the other.",
+        Slip("one-token-a-check", lambda p: p.tokens * _round_ms(p) * ms)
+        | "You took one token from each check. It yields more than that on average.",
     ),
 )
 
