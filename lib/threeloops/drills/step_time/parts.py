@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.simulate.training_loop import overlapped_step
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import ms
@@ -78,28 +78,16 @@ OVERLAP = Drill(
     derive=_derive_overlap,
     count=_count_overlap,
     slips=(
+        Slip("all-hidden", lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms)
+        | "You hid all of the communication. When does the last bucket begin?",
+        Slip("none-hidden", lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms + _sending_s(p))
+        | "You let the two take turns. Buckets leave while the backward pass still runs.",
         Slip(
-            key="all-hidden",
-            wrong=lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms,
-            story="You hid all of the communication. When does the last bucket begin?",
-        ),
-        Slip(
-            key="none-hidden",
-            wrong=lambda p: (p.forward_ms + p.backward_ms + p.update_ms) * ms + _sending_s(p),
-            story="You let the two take turns. Buckets leave while the backward pass still runs.",
-        ),
-        Slip(
-            key="half-hidden",
-            wrong=lambda p: (
-                max(p.forward_ms + p.backward_ms, _sending_s(p) / ms) * ms + p.update_ms * ms + _sending_s(p) / 2
-            ),
-            story="You hid half of it by a rule of thumb. Follow the buckets one by one.",
-        ),
-        Slip(
-            key="link-only",
-            wrong=_sending_s,
-            story="That is how long the link is busy. When can it begin, and what comes after?",
-        ),
+            "half-hidden",
+            lambda p: max(p.forward_ms + p.backward_ms, _sending_s(p) / ms) * ms + p.update_ms * ms + _sending_s(p) / 2,
+        )
+        | "You hid half of it by a rule of thumb. Follow the buckets one by one.",
+        Slip("link-only", _sending_s) | "That is how long the link is busy. When can it begin, and what comes after?",
     ),
     function=AsFunction(
         takes=("forward_ms", "backward_ms", "update_ms", "buckets", "bucket_ms"),
@@ -146,12 +134,6 @@ def _draw_assembled(rng: random.Random) -> Draw:
     )
 
 
-def _small_assembled(rng: random.Random) -> Draw:
-    p = _draw_assembled(rng)
-    p.sequences, p.length, p.gpus = rng.choice((6, 7)), rng.choice((30, 50)), 3
-    return p
-
-
 def _derive_assembled(p: Draw) -> Derivation:
     step = (
         f"(max({p.compute_ms}, {p.beside_ms}) + {p.exposed_ms} + {p.compute_ms} × ({p.pp} − 1) / ({p.chunks} ×"
@@ -190,7 +172,7 @@ ASSEMBLED = Drill(
     target_s=180,
     apart=1.06,
     draw=_draw_assembled,
-    small=_small_assembled,
+    small=lambda rng: changed(_draw_assembled(rng), sequences=rng.choice((6, 7)), length=rng.choice((30, 50)), gpus=3),
     prompt=lambda p: (
         f"In a step, every GPU computes for {p.compute_ms} ms. Communication of {p.beside_ms} ms runs beside it,"
         f" another {p.exposed_ms} ms is waited for once per step, after the last micro-batch, and optimiser and"
@@ -202,31 +184,15 @@ ASSEMBLED = Drill(
     derive=_derive_assembled,
     count=_count_assembled,
     slips=(
-        Slip(
-            key="no-bubble",
-            wrong=lambda p: _rate(p, -_assembled(p).bubble_s),
-            story="You forgot that a pipeline fills and drains. Who works then?",
-        ),
-        Slip(
-            key="nothing-hidden",
-            wrong=lambda p: _rate(p, min(p.compute_ms, p.beside_ms) * ms),
-            story="You waited for all communication. Which part of it runs beside the kernels?",
-        ),
-        Slip(
-            key="all-hidden",
-            wrong=lambda p: _rate(p, -p.exposed_ms * ms),
-            story="You hid all communication. Part of it is waited for.",
-        ),
-        Slip(
-            key="all-gpus",
-            wrong=lambda p: _rate(p) * p.gpus,
-            story="That is the whole cluster. The question is one GPU.",
-        ),
-        Slip(
-            key="not-interleaved",
-            wrong=lambda p: _rate(p, _assembled(p).bubble_s * (p.chunks - 1)),
-            story="You filled the pipeline with whole stages. What does interleaving shorten?",
-        ),
+        Slip("no-bubble", lambda p: _rate(p, -_assembled(p).bubble_s))
+        | "You forgot that a pipeline fills and drains. Who works then?",
+        Slip("nothing-hidden", lambda p: _rate(p, min(p.compute_ms, p.beside_ms) * ms))
+        | "You waited for all communication. Which part of it runs beside the kernels?",
+        Slip("all-hidden", lambda p: _rate(p, -p.exposed_ms * ms))
+        | "You hid all communication. Part of it is waited for.",
+        Slip("all-gpus", lambda p: _rate(p) * p.gpus) | "That is the whole cluster. The question is one GPU.",
+        Slip("not-interleaved", lambda p: _rate(p, _assembled(p).bubble_s * (p.chunks - 1)))
+        | "You filled the pipeline with whole stages. What does interleaving shorten?",
     ),
 )
 
@@ -268,26 +234,13 @@ EFFICIENCY = Drill(
     ),
     count=_count_efficiency,
     slips=(
-        Slip(
-            key="speed-up",
-            wrong=lambda p: p.few_min / p.many_min,
-            story="That is the speed-up. How large would it be if scaling were perfect?",
-        ),
-        Slip(
-            key="gpus-only",
-            wrong=lambda p: p.few / p.many,
-            story="You compared the GPUs and left the times out.",
-        ),
-        Slip(
-            key="against-one",
-            wrong=lambda p: p.few_min / p.many_min / p.many,
-            story="You compared with a single GPU. The smaller run had more than one.",
-        ),
-        Slip(
-            key="upside-down",
-            wrong=lambda p: p.many_min / p.few_min,
-            story="That is the share of the time that is left. Efficiency counts the GPUs as well.",
-        ),
+        Slip("speed-up", lambda p: p.few_min / p.many_min)
+        | "That is the speed-up. How large would it be if scaling were perfect?",
+        Slip("gpus-only", lambda p: p.few / p.many) | "You compared the GPUs and left the times out.",
+        Slip("against-one", lambda p: p.few_min / p.many_min / p.many)
+        | "You compared with a single GPU. The smaller run had more than one.",
+        Slip("upside-down", lambda p: p.many_min / p.few_min)
+        | "That is the share of the time that is left. Efficiency counts the GPUs as well.",
     ),
 )
 

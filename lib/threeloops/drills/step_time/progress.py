@@ -5,7 +5,7 @@ recomputation cost.
 import random
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.models import utilisation
 from threeloops.training_loop.parallelism import step_time
 from threeloops.units import billion, fmt_si, trillion
@@ -42,12 +42,6 @@ def _draw_days(rng: random.Random) -> Draw:
     )
 
 
-def _small_days(rng: random.Random) -> Draw:
-    p = _draw_days(rng)
-    p.parameters, p.tokens, p.gpus = rng.randrange(20, 60), rng.randrange(30, 90), rng.randrange(2, 7)
-    return p
-
-
 def _count_days(p: Draw) -> float:
     """Every token meets every weight: a multiplication and an addition forward, two of each backward."""
     operations = 0
@@ -64,7 +58,9 @@ DAYS = Drill(
     unit="s",
     target_s=120,
     draw=_draw_days,
-    small=_small_days,
+    small=lambda rng: changed(
+        _draw_days(rng), parameters=rng.randrange(20, 60), tokens=rng.randrange(30, 90), gpus=rng.randrange(2, 7)
+    ),
     prompt=lambda p: (
         f"A dense model of {p.parameters / billion:g} billion parameters is to be trained on {p.tokens / trillion:g}"
         f" trillion tokens with {p.gpus} {p.part}s in bf16 ({fmt_si(p.peak, 'FLOP/s')} dense, twice that with 2:4"
@@ -80,31 +76,15 @@ DAYS = Drill(
     ),
     count=_count_days,
     slips=(
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _days(p, per_parameter=2, peak=p.peak),
-            story="That is the forward pass. Training goes back through the model, too.",
-        ),
-        Slip(
-            key="one-gradient",
-            wrong=lambda p: _days(p, per_parameter=4, peak=p.peak),
-            story="Backward has two matmuls per weight: for its input, and for itself.",
-        ),
-        Slip(
-            key="sparse-peak",
-            wrong=lambda p: _days(p, per_parameter=6, peak=p.sparse),
-            story="You took the peak with sparsity. An MFU refers to the dense one.",
-        ),
-        Slip(
-            key="all-of-the-peak",
-            wrong=lambda p: _days(p, per_parameter=6, peak=p.peak) * p.percent / 100,
-            story="You let the GPUs run at their peak.",
-        ),
-        Slip(
-            key="one-gpu",
-            wrong=lambda p: _days(p, per_parameter=6, peak=p.peak) * p.gpus,
-            story="You trained on one GPU.",
-        ),
+        Slip("forward-only", lambda p: _days(p, per_parameter=2, peak=p.peak))
+        | "That is the forward pass. Training goes back through the model, too.",
+        Slip("one-gradient", lambda p: _days(p, per_parameter=4, peak=p.peak))
+        | "Backward has two matmuls per weight: for its input, and for itself.",
+        Slip("sparse-peak", lambda p: _days(p, per_parameter=6, peak=p.sparse))
+        | "You took the peak with sparsity. An MFU refers to the dense one.",
+        Slip("all-of-the-peak", lambda p: _days(p, per_parameter=6, peak=p.peak) * p.percent / 100)
+        | "You let the GPUs run at their peak.",
+        Slip("one-gpu", lambda p: _days(p, per_parameter=6, peak=p.peak) * p.gpus) | "You trained on one GPU.",
     ),
 )
 
@@ -125,30 +105,6 @@ def _remaining(p: Draw, *, heads: int, causal: str = "half") -> float:
         for sequence in (p.short, p.long)
     )
     return float(p.rate * before / after)
-
-
-def _draw_context(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(5, 40) * billion,
-        layers=rng.randrange(28, 64),
-        heads=rng.randrange(28, 60, 4),
-        head_dim=128,
-        short=rng.choice((4096, 8192)),
-        long=rng.choice((49_152, 65_536, 98_304)),
-        rate=rng.randrange(800, 9000, 100),
-    )
-
-
-def _small_context(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(2000, 9000),
-        layers=rng.randrange(2, 5),
-        heads=rng.randrange(3, 6),
-        head_dim=4,
-        short=rng.choice((8, 12)),
-        long=rng.choice((50, 70)),
-        rate=rng.randrange(800, 9000, 100),
-    )
 
 
 def _derive_context(p: Draw) -> Derivation:
@@ -189,8 +145,24 @@ CONTEXT = Drill(
     unit="token/s",
     target_s=180,
     apart=1.06,
-    draw=_draw_context,
-    small=_small_context,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(5, 40) * billion,
+        layers=rng.randrange(28, 64),
+        heads=rng.randrange(28, 60, 4),
+        head_dim=128,
+        short=rng.choice((4096, 8192)),
+        long=rng.choice((49_152, 65_536, 98_304)),
+        rate=rng.randrange(800, 9000, 100),
+    ),
+    small=lambda rng: drawn(
+        parameters=rng.randrange(2000, 9000),
+        layers=rng.randrange(2, 5),
+        heads=rng.randrange(3, 6),
+        head_dim=4,
+        short=rng.choice((8, 12)),
+        long=rng.choice((50, 70)),
+        rate=rng.randrange(800, 9000, 100),
+    ),
     prompt=lambda p: (
         f"A dense model has {p.parameters / billion:g} billion parameters in its matrices, {p.layers} layers, {p.heads}"
         f" query heads of size {p.head_dim}. With sequences of {p.short:,} tokens a GPU trains {p.rate:,} tokens/s. The"
@@ -201,22 +173,13 @@ CONTEXT = Drill(
     count=_count_context,
     prerequisites=("roofline-training-flops",),
     slips=(
-        Slip(
-            key="attention-is-free",
-            wrong=lambda p: p.rate,
-            story="You left the rate as it was. What does a token do with all the earlier ones?",
-        ),
-        Slip(
-            key="everything-grows",
-            wrong=lambda p: p.rate * p.short / p.long,
-            story="You let all work per token grow. The weights are the same for every length.",
-        ),
-        Slip(
-            key="all-pairs",
-            wrong=lambda p: _remaining(p, heads=p.heads, causal="full"),
-            story="You charged all pairs. The question says how causal attention is charged.",
-        ),
-        Slip(key="one-head", wrong=lambda p: _remaining(p, heads=1), story="You counted one head per layer."),
+        Slip("attention-is-free", lambda p: p.rate)
+        | "You left the rate as it was. What does a token do with all the earlier ones?",
+        Slip("everything-grows", lambda p: p.rate * p.short / p.long)
+        | "You let all work per token grow. The weights are the same for every length.",
+        Slip("all-pairs", lambda p: _remaining(p, heads=p.heads, causal="full"))
+        | "You charged all pairs. The question says how causal attention is charged.",
+        Slip("one-head", lambda p: _remaining(p, heads=1)) | "You counted one head per layer.",
     ),
 )
 
@@ -265,26 +228,13 @@ RECOMPUTE = Drill(
     ),
     count=_count_recompute,
     slips=(
-        Slip(
-            key="same",
-            wrong=lambda p: p.percent / 100,
-            story="You took what the device executes for progress. Some of it is done twice.",
-        ),
-        Slip(
-            key="wrong-way",
-            wrong=lambda p: p.percent / 100 * _executed(p) / 3,
-            story="You went from MFU to HFU. Which of the two is larger?",
-        ),
-        Slip(
-            key="all-layers",
-            wrong=lambda p: p.percent / 100 * 3 / 4,
-            story="You recomputed all layers. Read again how many do.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: p.percent / 100 * (1 - p.again / p.layers / 2),
-            story="How much is one forward pass, against forward and backward together?",
-        ),
+        Slip("same", lambda p: p.percent / 100)
+        | "You took what the device executes for progress. Some of it is done twice.",
+        Slip("wrong-way", lambda p: p.percent / 100 * _executed(p) / 3)
+        | "You went from MFU to HFU. Which of the two is larger?",
+        Slip("all-layers", lambda p: p.percent / 100 * 3 / 4) | "You recomputed all layers. Read again how many do.",
+        Slip("half", lambda p: p.percent / 100 * (1 - p.again / p.layers / 2))
+        | "How much is one forward pass, against forward and backward together?",
     ),
 )
 

@@ -43,19 +43,6 @@ def _small_steps(rng: random.Random) -> Draw:
     return p
 
 
-def _derive_steps(p: Draw) -> Derivation:
-    return Derivation(
-        value=float(
-            accumulation.steps(
-                tokens_per_update=p.tokens, micro_batch=p.micro, sequence=p.sequence, replicas=p.gpus // (p.tp * p.pp)
-            )
-        ),
-        formula="tokens per update / (micro-batch × sequence × replicas), replicas = GPUs / (tensor × pipeline)",
-        substitution=f"{p.tokens} / ({p.micro} × {p.sequence} × {p.gpus} / ({p.tp} × {p.pp}))",
-        source=SOURCE_CONFIG,
-    )
-
-
 def _count_steps(p: Draw) -> float:
     """Every GPU group takes its micro-batch, round after round, until all tokens have been seen."""
     seen, rounds = 0, 0
@@ -82,32 +69,27 @@ STEPS = Drill(
         f" {p.sequence:,} tokens fits. How many micro-batches does each copy run, forward and backward, before one"
         " update?"
     ),
-    derive=_derive_steps,
+    derive=lambda p: Derivation(
+        value=float(
+            accumulation.steps(
+                tokens_per_update=p.tokens, micro_batch=p.micro, sequence=p.sequence, replicas=p.gpus // (p.tp * p.pp)
+            )
+        ),
+        formula="tokens per update / (micro-batch × sequence × replicas), replicas = GPUs / (tensor × pipeline)",
+        substitution=f"{p.tokens} / ({p.micro} × {p.sequence} × {p.gpus} / ({p.tp} × {p.pp}))",
+        source=SOURCE_CONFIG,
+    ),
     count=_count_steps,
     slips=(
-        Slip(
-            key="all-gpus",
-            wrong=lambda p: p.tokens / (p.micro * p.sequence * p.gpus),
-            story=(
-                "You gave every GPU a micro-batch of its own. GPUs that share one copy of the model work on the same"
-                " one."
-            ),
-        ),
-        Slip(
-            key="one-copy",
-            wrong=lambda p: p.tokens / (p.micro * p.sequence),
-            story="You let one copy of the model read the whole batch. How many copies are there?",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: p.tokens / (p.sequence * p.replicas),
-            story="You put one sequence into a micro-batch. The question says how many fit.",
-        ),
-        Slip(
-            key="pipeline-as-copies",
-            wrong=lambda p: p.tokens / (p.micro * p.sequence * p.replicas * p.pp),
-            story="You counted the stages of a pipeline as copies of the model. They hand the same micro-batch on.",
-        ),
+        Slip("all-gpus", lambda p: p.tokens / (p.micro * p.sequence * p.gpus))
+        | "You gave every GPU a micro-batch of its own. GPUs that share one copy of the model work on the same"
+        " one.",
+        Slip("one-copy", lambda p: p.tokens / (p.micro * p.sequence))
+        | "You let one copy of the model read the whole batch. How many copies are there?",
+        Slip("one-sequence", lambda p: p.tokens / (p.sequence * p.replicas))
+        | "You put one sequence into a micro-batch. The question says how many fit.",
+        Slip("pipeline-as-copies", lambda p: p.tokens / (p.micro * p.sequence * p.replicas * p.pp))
+        | "You counted the stages of a pipeline as copies of the model. They hand the same micro-batch on.",
     ),
 )
 
@@ -117,19 +99,6 @@ STEPS = Drill(
 def _draw_weight(rng: random.Random) -> Draw:
     number = rng.randrange(4, 8)
     return drawn(tokens=[rng.randrange(200, 700, 10), *(rng.randrange(1200, 6000, 10) for _ in range(number - 1))])
-
-
-def _small_weight(rng: random.Random) -> Draw:
-    return drawn(tokens=[rng.randrange(5, 9), *(rng.randrange(20, 60) for _ in range(rng.randrange(3, 6)))])
-
-
-def _derive_weight(p: Draw) -> Derivation:
-    return Derivation(
-        value=accumulation.token_weights(p.tokens)[p.tokens.index(min(p.tokens))],
-        formula="all tokens / (micro-batches × tokens of this micro-batch)",
-        substitution=f"({' + '.join(map(str, p.tokens))}) / ({len(p.tokens)} × {min(p.tokens)})",
-        source=SOURCE_ACCUMULATION,
-    )
 
 
 def _count_weight(p: Draw) -> float:
@@ -152,7 +121,7 @@ WEIGHT = Drill(
     target_s=90,
     apart=1.06,
     draw=_draw_weight,
-    small=_small_weight,
+    small=lambda rng: drawn(tokens=[rng.randrange(5, 9), *(rng.randrange(20, 60) for _ in range(rng.randrange(3, 6)))]),
     prompt=lambda p: (
         f"A training loop accumulates {len(p.tokens)} micro-batches per update. Without padding they hold"
         f" {', '.join(f'{n:,}' for n in p.tokens[:-1])} and {p.tokens[-1]:,} tokens. Each takes the mean loss of its"
@@ -160,34 +129,24 @@ WEIGHT = Drill(
         " how many times its due does a token of the shortest micro-batch weigh, if its due is what it would weigh in"
         " one big batch?"
     ),
-    derive=_derive_weight,
+    derive=lambda p: Derivation(
+        value=accumulation.token_weights(p.tokens)[p.tokens.index(min(p.tokens))],
+        formula="all tokens / (micro-batches × tokens of this micro-batch)",
+        substitution=f"({' + '.join(map(str, p.tokens))}) / ({len(p.tokens)} × {min(p.tokens)})",
+        source=SOURCE_ACCUMULATION,
+    ),
     count=_count_weight,
     slips=(
-        Slip(
-            key="upside-down",
-            wrong=lambda p: len(p.tokens) * min(p.tokens) / sum(p.tokens),
-            story="You divided the other way round. Do tokens in short micro-batches weigh more, or less?",
-        ),
-        Slip(
-            key="not-averaged",
-            wrong=lambda p: sum(p.tokens) / min(p.tokens),
-            story="You left out that the micro-batches' losses are averaged as well.",
-        ),
-        Slip(
-            key="against-longest",
-            wrong=lambda p: max(p.tokens) / min(p.tokens),
-            story="You compared with a token of the longest micro-batch, which has not its due either.",
-        ),
-        Slip(
-            key="per-micro-batch",
-            wrong=lambda p: 1 / len(p.tokens),
-            story="That is what the micro-batch weighs. How many tokens share it?",
-        ),
-        Slip(
-            key="longest",
-            wrong=lambda p: sum(p.tokens) / (len(p.tokens) * max(p.tokens)),
-            story="You answered for the longest micro-batch.",
-        ),
+        Slip("upside-down", lambda p: len(p.tokens) * min(p.tokens) / sum(p.tokens))
+        | "You divided the other way round. Do tokens in short micro-batches weigh more, or less?",
+        Slip("not-averaged", lambda p: sum(p.tokens) / min(p.tokens))
+        | "You left out that the micro-batches' losses are averaged as well.",
+        Slip("against-longest", lambda p: max(p.tokens) / min(p.tokens))
+        | "You compared with a token of the longest micro-batch, which has not its due either.",
+        Slip("per-micro-batch", lambda p: 1 / len(p.tokens))
+        | "That is what the micro-batch weighs. How many tokens share it?",
+        Slip("longest", lambda p: sum(p.tokens) / (len(p.tokens) * max(p.tokens)))
+        | "You answered for the longest micro-batch.",
     ),
     function=AsFunction(
         takes=("tokens",),
@@ -219,18 +178,6 @@ def _draw_dollars(rng: random.Random) -> Draw:
     )
 
 
-def _derive_dollars(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.dollars * (1 - _after(p).total_s / _before(p).total_s),
-        formula="cost × (1 − slower of the two after / slower of the two before)",
-        substitution=(
-            f"{p.dollars} × (1 − max({p.loader_ms} / {p.loader}, {p.model_ms} / {p.model} + {p.update_ms} / {p.update})"
-            f" / max({p.loader_ms}, {p.model_ms} + {p.update_ms}))"
-        ),
-        source=SOURCE_AMDAHL,
-    )
-
-
 def _count_dollars(p: Draw) -> float:
     """Play both jobs, loader and device on one clock, and pay by the hour."""
 
@@ -257,35 +204,28 @@ DOLLARS = Drill(
         f" update. Three repairs are made together: loading becomes {p.loader} times faster, forward and backward"
         f" {p.model} times, the update {p.update} times. How many dollars does the whole job cost less?"
     ),
-    derive=_derive_dollars,
+    derive=lambda p: Derivation(
+        value=p.dollars * (1 - _after(p).total_s / _before(p).total_s),
+        formula="cost × (1 − slower of the two after / slower of the two before)",
+        substitution=(
+            f"{p.dollars} × (1 − max({p.loader_ms} / {p.loader}, {p.model_ms} / {p.model} + {p.update_ms} / {p.update})"
+            f" / max({p.loader_ms}, {p.model_ms} + {p.update_ms}))"
+        ),
+        source=SOURCE_AMDAHL,
+    ),
     count=_count_dollars,
     prerequisites=("amdahl-pace-setter",),
     slips=(
-        Slip(
-            key="what-is-left",
-            wrong=lambda p: p.dollars * _after(p).total_s / _before(p).total_s,
-            story="That is what the job costs afterwards. The question asks what is saved.",
-        ),
-        Slip(
-            key="factors-multiplied",
-            wrong=lambda p: p.dollars * (1 - 1 / (p.loader * p.model * p.update)),
-            story="You multiplied the factors. Each acts on a part of its own, and two parts run side by side.",
-        ),
-        Slip(
-            key="device-only",
-            wrong=lambda p: p.dollars * (1 - _after(p).busy_s / _before(p).total_s),
-            story="You followed the device. Look who is slower after the repairs.",
-        ),
-        Slip(
-            key="added",
-            wrong=lambda p: p.dollars * (1 - _after(p).total_s / (_before(p).loader_s + _before(p).busy_s)),
-            story="You added loading and computing at the start. They run at the same time.",
-        ),
-        Slip(
-            key="model-only",
-            wrong=lambda p: p.dollars * (1 - _before(p).busy_s / p.model / _before(p).total_s),
-            story="You divided everything on the device by one factor, and forgot who else has to keep up.",
-        ),
+        Slip("what-is-left", lambda p: p.dollars * _after(p).total_s / _before(p).total_s)
+        | "That is what the job costs afterwards. The question asks what is saved.",
+        Slip("factors-multiplied", lambda p: p.dollars * (1 - 1 / (p.loader * p.model * p.update)))
+        | "You multiplied the factors. Each acts on a part of its own, and two parts run side by side.",
+        Slip("device-only", lambda p: p.dollars * (1 - _after(p).busy_s / _before(p).total_s))
+        | "You followed the device. Look who is slower after the repairs.",
+        Slip("added", lambda p: p.dollars * (1 - _after(p).total_s / (_before(p).loader_s + _before(p).busy_s)))
+        | "You added loading and computing at the start. They run at the same time.",
+        Slip("model-only", lambda p: p.dollars * (1 - _before(p).busy_s / p.model / _before(p).total_s))
+        | "You divided everything on the device by one factor, and forgot who else has to keep up.",
     ),
 )
 

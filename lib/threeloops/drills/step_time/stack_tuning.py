@@ -4,7 +4,7 @@ step of reinforcement learning.
 
 import random
 
-from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import AsFunction, Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.simulate.training_loop import rollouts as player
 from threeloops.training_loop.updates import adapters, rollouts
 from threeloops.units import billion, ms, us
@@ -29,17 +29,6 @@ def _bits(p: Draw) -> float:
 
 def _frozen(p: Draw) -> float:
     return float(p.parameters * _bits(p) / 8)
-
-
-def _draw_qlora(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(6, 35) * billion,
-        hidden=rng.choice((4096, 5120, 6144, 7168)),
-        layers=rng.randrange(28, 61, 2),
-        rank=rng.choice((64, 96, 128, 192)),
-        matrices=rng.choice((2, 3, 4)),
-        block=rng.choice((16, 32)),
-    )
 
 
 def _small_qlora(rng: random.Random) -> Draw:
@@ -91,7 +80,14 @@ QLORA = Drill(
     capacity=True,
     target_s=180,
     apart=1.06,
-    draw=_draw_qlora,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(6, 35) * billion,
+        hidden=rng.choice((4096, 5120, 6144, 7168)),
+        layers=rng.randrange(28, 61, 2),
+        rank=rng.choice((64, 96, 128, 192)),
+        matrices=rng.choice((2, 3, 4)),
+        block=rng.choice((16, 32)),
+    ),
     small=_small_qlora,
     prompt=lambda p: (
         f"A model of {p.parameters / billion:g} billion parameters is frozen in 4 bits, one 16-bit scale per block of"
@@ -102,36 +98,17 @@ QLORA = Drill(
     derive=_derive_qlora,
     count=_count_qlora,
     slips=(
-        Slip(
-            key="scales-forgotten",
-            wrong=lambda p: p.parameters / 2 + 16 * _adapter(p),
-            story="You forgot the scales of the frozen weights.",
-        ),
-        Slip(
-            key="sixteen-bit",
-            wrong=lambda p: 2 * p.parameters + 16 * _adapter(p),
-            story="You froze the weights in sixteen bits. The question says four.",
-        ),
-        Slip(
-            key="frozen-gradients",
-            wrong=lambda p: _frozen(p) + 2 * p.parameters + 16 * _adapter(p),
-            story="You gave the frozen weights gradients. Who would use them?",
-        ),
-        Slip(
-            key="no-moments",
-            wrong=lambda p: _frozen(p) + 8 * _adapter(p),
-            story="You counted adapters and their gradients. Adam keeps something, too.",
-        ),
-        Slip(
-            key="one-matrix",
-            wrong=lambda p: _frozen(p) + 16 * _adapter(p) / p.matrices,
-            story="You put one adapter into each layer. Read again how many matrices get one.",
-        ),
-        Slip(
-            key="adapters-forgotten",
-            wrong=_frozen,
-            story="You counted the frozen weights alone. What is trained?",
-        ),
+        Slip("scales-forgotten", lambda p: p.parameters / 2 + 16 * _adapter(p))
+        | "You forgot the scales of the frozen weights.",
+        Slip("sixteen-bit", lambda p: 2 * p.parameters + 16 * _adapter(p))
+        | "You froze the weights in sixteen bits. The question says four.",
+        Slip("frozen-gradients", lambda p: _frozen(p) + 2 * p.parameters + 16 * _adapter(p))
+        | "You gave the frozen weights gradients. Who would use them?",
+        Slip("no-moments", lambda p: _frozen(p) + 8 * _adapter(p))
+        | "You counted adapters and their gradients. Adam keeps something, too.",
+        Slip("one-matrix", lambda p: _frozen(p) + 16 * _adapter(p) / p.matrices)
+        | "You put one adapter into each layer. Read again how many matrices get one.",
+        Slip("adapters-forgotten", _frozen) | "You counted the frozen weights alone. What is trained?",
     ),
 )
 
@@ -153,29 +130,6 @@ def _rest_s(p: Draw) -> float:
 
 def _share(p: Draw, writing_s: float) -> float:
     return writing_s / (writing_s + _rest_s(p))
-
-
-def _draw_rollout(rng: random.Random) -> Draw:
-    return drawn(
-        responses=rng.randrange(96, 400, 4),
-        usual=rng.randrange(900, 2500, 50),
-        longest=rng.randrange(4000, 9000, 50),
-        weights_ms=rng.randrange(5, 10),
-        response_us=rng.choice((15, 25, 40)),
-        reward_s=rng.randrange(3, 20),
-        update_s=rng.randrange(25, 120),
-    )
-
-
-def _small_rollout(rng: random.Random) -> Draw:
-    p = drawn(responses=rng.randrange(4, 9), usual=rng.randrange(10, 20), longest=rng.randrange(40, 80))
-    p.weights_ms, p.response_us, p.reward_s, p.update_s = (
-        rng.randrange(5, 10),
-        rng.choice((900, 1500)),
-        0.1,
-        rng.randrange(2, 9) / 10,
-    )
-    return p
 
 
 def _derive_rollout(p: Draw) -> Derivation:
@@ -207,8 +161,22 @@ ROLLOUT = Drill(
     unit="",
     target_s=180,
     apart=1.06,
-    draw=_draw_rollout,
-    small=_small_rollout,
+    draw=lambda rng: drawn(
+        responses=rng.randrange(96, 400, 4),
+        usual=rng.randrange(900, 2500, 50),
+        longest=rng.randrange(4000, 9000, 50),
+        weights_ms=rng.randrange(5, 10),
+        response_us=rng.choice((15, 25, 40)),
+        reward_s=rng.randrange(3, 20),
+        update_s=rng.randrange(25, 120),
+    ),
+    small=lambda rng: changed(
+        drawn(responses=rng.randrange(4, 9), usual=rng.randrange(10, 20), longest=rng.randrange(40, 80)),
+        weights_ms=rng.randrange(5, 10),
+        response_us=rng.choice((900, 1500)),
+        reward_s=0.1,
+        update_s=rng.randrange(2, 9) / 10,
+    ),
     prompt=lambda p: (
         f"One step of reinforcement learning: a model writes {p.responses} responses side by side, {p.responses - 1} of"
         f" {p.usual:,} tokens and one of {p.longest:,}. A decoding step takes {p.weights_ms} ms to read the weights,"
@@ -218,33 +186,16 @@ ROLLOUT = Drill(
     derive=_derive_rollout,
     count=_count_rollout,
     slips=(
-        Slip(
-            key="mean-length",
-            wrong=lambda p: _share(p, _writing_s(p, steps=sum(_lengths(p)) / p.responses)),
-            story="You let all responses end together, after their mean length. The update waits for the last one.",
-        ),
-        Slip(
-            key="the-rest",
-            wrong=lambda p: _rest_s(p) / (_writing_s(p, steps=p.longest) + _rest_s(p)),
-            story="That is the share of everything else.",
-        ),
-        Slip(
-            key="ratio",
-            wrong=lambda p: _writing_s(p, steps=p.longest) / _rest_s(p),
-            story="You divided writing by the rest. A share refers to the whole.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: _share(p, p.longest * (p.weights_ms * ms)),
-            story="You read the weights and forgot what each response adds.",
-        ),
-        Slip(
-            key="nobody-leaves",
-            wrong=lambda p: _share(p, p.longest * (p.weights_ms * ms + p.response_us * us * p.responses)),
-            story=(
-                "You let every response cost time until the last one is complete. Those that are finished cost nothing."
-            ),
-        ),
+        Slip("mean-length", lambda p: _share(p, _writing_s(p, steps=sum(_lengths(p)) / p.responses)))
+        | "You let all responses end together, after their mean length. The update waits for the last one.",
+        Slip("the-rest", lambda p: _rest_s(p) / (_writing_s(p, steps=p.longest) + _rest_s(p)))
+        | "That is the share of everything else.",
+        Slip("ratio", lambda p: _writing_s(p, steps=p.longest) / _rest_s(p))
+        | "You divided writing by the rest. A share refers to the whole.",
+        Slip("weights-only", lambda p: _share(p, p.longest * (p.weights_ms * ms)))
+        | "You read the weights and forgot what each response adds.",
+        Slip("nobody-leaves", lambda p: _share(p, p.longest * (p.weights_ms * ms + p.response_us * us * p.responses)))
+        | "You let every response cost time until the last one is complete. Those that are finished cost nothing.",
     ),
     function=AsFunction(
         takes=("responses", "usual", "longest", "weights_ms", "response_us", "reward_s", "update_s"),

@@ -6,7 +6,7 @@ import random
 from itertools import product
 
 from threeloops.drills.engine import catalogued
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.drills.engine.phrasing import billions
 from threeloops.inner_loop.fusion import Operation, separate_bytes
 from threeloops.training_loop.updates import optimisers
@@ -49,12 +49,6 @@ def _draw_fused(rng: random.Random) -> Draw:
     )
 
 
-def _small_fused(rng: random.Random) -> Draw:
-    p = _draw_fused(rng)
-    p.parameters = rng.randrange(20, 60)
-    return p
-
-
 def _saved_bytes(p: Draw) -> float:
     """What the separate kernels move, less what the fused one does."""
     kinds = ((p.ones, ("first",)), (p.twos, ("first", "second")), (p.threes, ("first", "second", "third")))
@@ -62,17 +56,6 @@ def _saved_bytes(p: Draw) -> float:
     sizes = dict.fromkeys(("first", "second", "third", "result"), 4 * p.parameters)
     fused = optimisers.update_bytes(num_parameters=p.parameters, kernels="one", bytes_per_element=4)
     return separate_bytes(kernels, sizes=sizes) - fused
-
-
-def _derive_fused(p: Draw) -> Derivation:
-    return Derivation(
-        value=_saved_bytes(p) / p.bandwidth,
-        formula="(tensors moved by the chain − 7) × 4 bytes × parameters / bandwidth",
-        substitution=(
-            f"({p.ones} × 2 + {p.twos} × 3 + {p.threes} × 4 − (4 + 3)) × 4 × {p.parameters} / {p.bandwidth:.15g}"
-        ),
-        source=SOURCE_FUSED,
-    )
 
 
 def _count_fused(p: Draw) -> float:
@@ -96,41 +79,33 @@ FUSED = Drill(
     target_s=120,
     apart=1.06,
     draw=_draw_fused,
-    small=_small_fused,
+    small=lambda rng: changed(_draw_fused(rng), parameters=rng.randrange(20, 60)),
     prompt=lambda p: (
         f"An Adam-like update runs as kernels over all {p.parameters / billion:g} billion parameters of a model:"
         f" {p.ones} kernels read one tensor and write one, {p.twos} read two and write one, {p.threes} read three and"
         " write one. A fused kernel reads weight, gradient and moments once and writes all but the gradient. Everything"
         f" is fp32, and the {p.part} moves {fmt_si(p.bandwidth, 'B/s')}. How much time does fusing save per update?"
     ),
-    derive=_derive_fused,
+    derive=lambda p: Derivation(
+        value=_saved_bytes(p) / p.bandwidth,
+        formula="(tensors moved by the chain − 7) × 4 bytes × parameters / bandwidth",
+        substitution=(
+            f"({p.ones} × 2 + {p.twos} × 3 + {p.threes} × 4 − (4 + 3)) × 4 × {p.parameters} / {p.bandwidth:.15g}"
+        ),
+        source=SOURCE_FUSED,
+    ),
     count=_count_fused,
     slips=(
-        Slip(
-            key="nothing-left",
-            wrong=lambda p: _moving_s(p, _chain(p)),
-            story="You saved the whole time. The fused kernel moves bytes, too.",
-        ),
-        Slip(
-            key="fused-time",
-            wrong=lambda p: _moving_s(p, 7),
-            story="That is how long the fused kernel takes. The question asks what is saved.",
-        ),
-        Slip(
-            key="reads-only",
-            wrong=lambda p: _moving_s(p, p.ones + 2 * p.twos + 3 * p.threes - 4),
-            story="You counted what is read. Results are written, too.",
-        ),
-        Slip(
-            key="one-pass-each",
-            wrong=lambda p: _moving_s(p, p.ones + p.twos + p.threes - 1),
-            story="You charged one tensor per kernel. Each reads its operands and writes a result.",
-        ),
-        Slip(
-            key="sixteen-bit",
-            wrong=lambda p: _moving_s(p, (_chain(p) - 7) / 2),
-            story="You took two bytes per number. The question says fp32.",
-        ),
+        Slip("nothing-left", lambda p: _moving_s(p, _chain(p)))
+        | "You saved the whole time. The fused kernel moves bytes, too.",
+        Slip("fused-time", lambda p: _moving_s(p, 7))
+        | "That is how long the fused kernel takes. The question asks what is saved.",
+        Slip("reads-only", lambda p: _moving_s(p, p.ones + 2 * p.twos + 3 * p.threes - 4))
+        | "You counted what is read. Results are written, too.",
+        Slip("one-pass-each", lambda p: _moving_s(p, p.ones + p.twos + p.threes - 1))
+        | "You charged one tensor per kernel. Each reads its operands and writes a result.",
+        Slip("sixteen-bit", lambda p: _moving_s(p, (_chain(p) - 7) / 2))
+        | "You took two bytes per number. The question says fp32.",
     ),
 )
 
@@ -170,18 +145,6 @@ def _small_muon(rng: random.Random) -> Draw:
     )
 
 
-def _derive_muon(p: Draw) -> Derivation:
-    return Derivation(
-        value=optimisers.newton_schulz_share(rows=p.short, columns=p.long, iterations=p.iterations, tokens=p.tokens),
-        formula="iterations × (4 × short² × long + 2 × short³) / (6 × short × long × tokens)",
-        substitution=(
-            f"{p.iterations} × (4 × {p.short}² × {p.long} + 2 × {p.short} × {p.short}²) / (6 × {p.short} × {p.long} ×"
-            f" {p.tokens})"
-        ),
-        source=SOURCE_MUON,
-    )
-
-
 def _product_flops(rows: int, inner: int, columns: int) -> int:
     return sum(2 for _ in range(rows) for _ in range(inner) for _ in range(columns))
 
@@ -217,34 +180,27 @@ MUON = Drill(
         " update cost, as a share of the training FLOPs of this matrix? (Symmetry is not used; sums of matrices are"
         " neglected.)"
     ),
-    derive=_derive_muon,
+    derive=lambda p: Derivation(
+        value=optimisers.newton_schulz_share(rows=p.short, columns=p.long, iterations=p.iterations, tokens=p.tokens),
+        formula="iterations × (4 × short² × long + 2 × short³) / (6 × short × long × tokens)",
+        substitution=(
+            f"{p.iterations} × (4 × {p.short}² × {p.long} + 2 × {p.short} × {p.short}²) / (6 × {p.short} × {p.long} ×"
+            f" {p.tokens})"
+        ),
+        source=SOURCE_MUON,
+    ),
     count=_count_muon,
     slips=(
-        Slip(
-            key="long-side",
-            wrong=lambda p: _muon(p, short=p.long, long=p.short),
-            story="You multiplied the long side with itself. Which side is the Gram matrix made of?",
-        ),
-        Slip(
-            key="one-iteration",
-            wrong=lambda p: _muon(p, short=p.short, long=p.long, iterations=1),
-            story="You counted one iteration.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _muon(p, short=p.short, long=p.long, per_token=2),
-            story="You compared with the forward pass. A token also goes back through the matrix.",
-        ),
-        Slip(
-            key="square-forgotten",
-            wrong=lambda p: _muon(p, short=p.short, long=p.long, square=0),
-            story="One of the three matmuls is missing: that of the small square matrix with itself.",
-        ),
-        Slip(
-            key="one-wide-product",
-            wrong=lambda p: _muon(p, short=p.short, long=p.long, gram=1),
-            story="Two matmuls per iteration have a long side. You counted one.",
-        ),
+        Slip("long-side", lambda p: _muon(p, short=p.long, long=p.short))
+        | "You multiplied the long side with itself. Which side is the Gram matrix made of?",
+        Slip("one-iteration", lambda p: _muon(p, short=p.short, long=p.long, iterations=1))
+        | "You counted one iteration.",
+        Slip("forward-only", lambda p: _muon(p, short=p.short, long=p.long, per_token=2))
+        | "You compared with the forward pass. A token also goes back through the matrix.",
+        Slip("square-forgotten", lambda p: _muon(p, short=p.short, long=p.long, square=0))
+        | "One of the three matmuls is missing: that of the small square matrix with itself.",
+        Slip("one-wide-product", lambda p: _muon(p, short=p.short, long=p.long, gram=1))
+        | "Two matmuls per iteration have a long side. You counted one.",
     ),
 )
 
@@ -272,15 +228,6 @@ def _small_narrow(rng: random.Random) -> Draw:
     return drawn(parameters=narrow + wide, wide=wide, block=block)
 
 
-def _derive_narrow(p: Draw) -> Derivation:
-    return Derivation(
-        value=optimisers.adam_8bit_state_bytes(num_parameters=p.parameters, wide_parameters=p.wide, block=p.block),
-        formula="8 × wide + 2 × (1 + 4 / block) × (parameters − wide)",
-        substitution=f"8 × {p.wide} + 2 × (1 + 4 / {p.block}) × ({p.parameters} − {p.wide})",
-        source=SOURCE_NARROW,
-    )
-
-
 def _count_narrow(p: Draw) -> float:
     """Lay out both moments value by value; each block of codes brings its scale along."""
     total = 0
@@ -306,35 +253,23 @@ NARROW = Drill(
         f" scale per block of {p.block} values. The {billions(p.wide)} parameters of the embeddings keep both moments"
         " in fp32. How much memory do the moments take?"
     ),
-    derive=_derive_narrow,
+    derive=lambda p: Derivation(
+        value=optimisers.adam_8bit_state_bytes(num_parameters=p.parameters, wide_parameters=p.wide, block=p.block),
+        formula="8 × wide + 2 × (1 + 4 / block) × (parameters − wide)",
+        substitution=f"8 × {p.wide} + 2 × (1 + 4 / {p.block}) × ({p.parameters} − {p.wide})",
+        source=SOURCE_NARROW,
+    ),
     count=_count_narrow,
     slips=(
-        Slip(
-            key="scales-forgotten",
-            wrong=lambda p: 8 * p.wide + 2 * _eight_bit(p),
-            story="You forgot what each block brings along.",
-        ),
-        Slip(
-            key="all-narrow",
-            wrong=lambda p: 2 * _scaled(p) * p.parameters,
-            story="You narrowed the embeddings' moments, too.",
-        ),
-        Slip(
-            key="one-moment",
-            wrong=lambda p: 4 * p.wide + _scaled(p) * _eight_bit(p),
-            story="You counted one moment. How many does Adam keep?",
-        ),
-        Slip(key="still-wide", wrong=lambda p: 8.0 * p.parameters, story="That is Adam without any narrowing."),
-        Slip(
-            key="embeddings-forgotten",
-            wrong=lambda p: 2 * _scaled(p) * _eight_bit(p),
-            story="You left the embeddings' moments out. They are there, and wide.",
-        ),
-        Slip(
-            key="what-is-saved",
-            wrong=lambda p: (8 - 2 * _scaled(p)) * _eight_bit(p),
-            story="That is what is saved. The question asks what the moments take.",
-        ),
+        Slip("scales-forgotten", lambda p: 8 * p.wide + 2 * _eight_bit(p)) | "You forgot what each block brings along.",
+        Slip("all-narrow", lambda p: 2 * _scaled(p) * p.parameters) | "You narrowed the embeddings' moments, too.",
+        Slip("one-moment", lambda p: 4 * p.wide + _scaled(p) * _eight_bit(p))
+        | "You counted one moment. How many does Adam keep?",
+        Slip("still-wide", lambda p: 8.0 * p.parameters) | "That is Adam without any narrowing.",
+        Slip("embeddings-forgotten", lambda p: 2 * _scaled(p) * _eight_bit(p))
+        | "You left the embeddings' moments out. They are there, and wide.",
+        Slip("what-is-saved", lambda p: (8 - 2 * _scaled(p)) * _eight_bit(p))
+        | "That is what is saved. The question asks what the moments take.",
     ),
 )
 
@@ -361,22 +296,6 @@ def _draw_factored(rng: random.Random) -> Draw:
     return drawn(layers=rng.randrange(24, 82, 2), width=width, wide=width * rng.choice((11, 12, 13, 15)) // 4)
 
 
-def _small_factored(rng: random.Random) -> Draw:
-    return drawn(layers=rng.choice((2, 3)), width=rng.choice((5, 7)), wide=rng.choice((16, 18)))
-
-
-def _derive_factored(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.layers * optimisers.adafactor_state_bytes(shapes=_shapes(p), bytes_per_element=4, first_moment=False),
-        formula=(
-            "4 bytes × layers × (4 × (width + width) + 3 × (feed-forward width + width) + 2 × width): a matrix has rows"
-            " plus columns, a norm its whole width"
-        ),
-        substitution=f"4 × {p.layers} × (4 × ({p.width} + {p.width}) + 3 × ({p.wide} + {p.width}) + 2 × {p.width})",
-        source=SOURCE_FACTORED,
-    )
-
-
 def _count_factored(p: Draw) -> float:
     """Visit every squared gradient, and see which means it goes into."""
     means = set()
@@ -395,7 +314,7 @@ FACTORED = Drill(
     capacity=True,
     target_s=150,
     draw=_draw_factored,
-    small=_small_factored,
+    small=lambda rng: drawn(layers=rng.choice((2, 3)), width=rng.choice((5, 7)), wide=rng.choice((16, 18))),
     prompt=lambda p: (
         f"Each of a model's {p.layers} layers has four square matrices in its attention, {p.width:,} wide, three"
         f" matrices of {p.width:,} by {p.wide:,} in its feed-forward block, and two norms with a weight for each of"
@@ -403,38 +322,29 @@ FACTORED = Drill(
         " mean per row and a mean per column, of a vector's all of it, in fp32. How much memory does the second moment"
         " of these layers take?"
     ),
-    derive=_derive_factored,
+    derive=lambda p: Derivation(
+        value=p.layers * optimisers.adafactor_state_bytes(shapes=_shapes(p), bytes_per_element=4, first_moment=False),
+        formula=(
+            "4 bytes × layers × (4 × (width + width) + 3 × (feed-forward width + width) + 2 × width): a matrix has rows"
+            " plus columns, a norm its whole width"
+        ),
+        substitution=f"4 × {p.layers} × (4 × ({p.width} + {p.width}) + 3 × ({p.wide} + {p.width}) + 2 × {p.width})",
+        source=SOURCE_FACTORED,
+    ),
     count=_count_factored,
     prerequisites=("stack-8-bit-moments",),
     slips=(
-        Slip(
-            key="not-factored",
-            wrong=lambda p: 4 * _values(p),
-            story=(
-                "You kept a number for every parameter: the second moment as a whole, or a first one beside the"
-                " factors. Read again what is kept of a matrix."
-            ),
-        ),
-        Slip(
-            key="two-moments",
-            wrong=lambda p: 8 * _values(p),
-            story="Those are Adam's two moments. Adafactor keeps neither as a whole.",
-        ),
-        Slip(
-            key="rows-alone",
-            wrong=lambda p: _factored(p, widths=4 + 1 + 2, wides=2),
-            story="You kept one mean per row of a matrix. Its columns have theirs, too.",
-        ),
-        Slip(
-            key="norms-forgotten",
-            wrong=lambda p: _factored(p, widths=11, wides=3),
-            story="You left out the norms. Beside factors they are no longer small.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _factored(p, widths=13, wides=3) / p.layers,
-            story="That is one layer. How many are there?",
-        ),
+        Slip("not-factored", lambda p: 4 * _values(p))
+        | "You kept a number for every parameter: the second moment as a whole, or a first one beside the"
+        " factors. Read again what is kept of a matrix.",
+        Slip("two-moments", lambda p: 8 * _values(p))
+        | "Those are Adam's two moments. Adafactor keeps neither as a whole.",
+        Slip("rows-alone", lambda p: _factored(p, widths=4 + 1 + 2, wides=2))
+        | "You kept one mean per row of a matrix. Its columns have theirs, too.",
+        Slip("norms-forgotten", lambda p: _factored(p, widths=11, wides=3))
+        | "You left out the norms. Beside factors they are no longer small.",
+        Slip("one-layer", lambda p: _factored(p, widths=13, wides=3) / p.layers)
+        | "That is one layer. How many are there?",
     ),
 )
 
