@@ -88,23 +88,6 @@ def _draw_block(rng: random.Random) -> Draw:
     )
 
 
-def _small_block(rng: random.Random) -> Draw:
-    return drawn(
-        name="drawn", layers=rng.choice((2, 3)), heads=3, hidden=rng.choice((6, 12)), tokens=rng.choice((5, 7)), batch=2
-    )
-
-
-def _derive_block(p: Draw) -> Derivation:
-    return Derivation(
-        value=p.layers * _kept(p),
-        formula="layers × (34 × tokens × batch × hidden + 5 × heads × tokens² × batch)",
-        substitution=(
-            f"{p.layers} × (34 × {p.tokens} × {p.batch} × {p.hidden} + 5 × {p.heads} × {p.tokens}² × {p.batch})"
-        ),
-        source=SOURCE_BLOCK,
-    )
-
-
 BLOCK = Drill(
     key="memory-activations",
     taught=TAUGHT,
@@ -113,51 +96,38 @@ BLOCK = Drill(
     capacity=True,
     target_s=150,
     draw=_draw_block,
-    small=_small_block,
+    small=lambda rng: drawn(
+        name="drawn", layers=rng.choice((2, 3)), heads=3, hidden=rng.choice((6, 12)), tokens=rng.choice((5, 7)), batch=2
+    ),
     prompt=lambda p: (
         f"{p.name} has {p.layers} layers, {p.hidden:,} wide, with {p.heads} heads. {BUILT} It trains on {p.batch}"
         f" sequences of {p.tokens:,} tokens at a time; nothing is recomputed or sharded. How many bytes of activations"
         " do all its layers keep for the backward pass, embedding and head aside?"
     ),
-    derive=_derive_block,
+    derive=lambda p: Derivation(
+        value=p.layers * _kept(p),
+        formula="layers × (34 × tokens × batch × hidden + 5 × heads × tokens² × batch)",
+        substitution=(
+            f"{p.layers} × (34 × {p.tokens} × {p.batch} × {p.hidden} + 5 × {p.heads} × {p.tokens}² × {p.batch})"
+        ),
+        source=SOURCE_BLOCK,
+    ),
     count=lambda p: _counted(p, layers=p.layers),
     slips=(
-        Slip(
-            key="scores-forgotten",
-            wrong=lambda p: p.layers * _sbh(p, 34),
-            story=(
-                "You left out the tensors that hold every token against every token. Here attention is not fused, and"
-                " they are the larger part."
-            ),
-        ),
-        Slip(
-            key="heads-forgotten",
-            wrong=lambda p: p.layers * _sbh(p, 34 + _scores(p) / p.heads),
-            story="You kept one matrix of scores per sequence. Each head has its own.",
-        ),
-        Slip(
-            key="softmax-only",
-            wrong=lambda p: p.layers * _sbh(p, 34 + _scores(p, 2)),
-            story=(
-                "You kept the softmax and stopped. The dropout behind it needs its mask, and the next matmul needs"
-                " what is left."
-            ),
-        ),
-        Slip(
-            key="wide-masks",
-            wrong=lambda p: p.layers * _sbh(p, 36 + _scores(p, 6)),
-            story="You kept the dropout masks in 16 bits. Read again how wide they are.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _sbh(p, 34 + _scores(p)),
-            story="That is one layer. All of them wait until the backward pass comes back.",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: p.layers * _sbh(p, 34 + _scores(p)) / p.batch,
-            story="That is one sequence of the batch.",
-        ),
+        Slip("scores-forgotten", lambda p: p.layers * _sbh(p, 34))
+        | "You left out the tensors that hold every token against every token. Here attention is not fused, and"
+        " they are the larger part.",
+        Slip("heads-forgotten", lambda p: p.layers * _sbh(p, 34 + _scores(p) / p.heads))
+        | "You kept one matrix of scores per sequence. Each head has its own.",
+        Slip("softmax-only", lambda p: p.layers * _sbh(p, 34 + _scores(p, 2)))
+        | "You kept the softmax and stopped. The dropout behind it needs its mask, and the next matmul needs"
+        " what is left.",
+        Slip("wide-masks", lambda p: p.layers * _sbh(p, 36 + _scores(p, 6)))
+        | "You kept the dropout masks in 16 bits. Read again how wide they are.",
+        Slip("one-layer", lambda p: _sbh(p, 34 + _scores(p)))
+        | "That is one layer. All of them wait until the backward pass comes back.",
+        Slip("one-sequence", lambda p: p.layers * _sbh(p, 34 + _scores(p)) / p.batch)
+        | "That is one sequence of the batch.",
     ),
 )
 
@@ -177,31 +147,6 @@ def _gpt3(tokens: int, batch: int, **more: object) -> Draw:
     return drawn(**shape, tokens=tokens, batch=batch, **more)
 
 
-def _draw_selective(rng: random.Random) -> Draw:
-    return _gpt3(rng.randrange(1536, 2017, 48), rng.choice((3, 4, 5, 6, 7)), tp=6)
-
-
-def _small_selective(rng: random.Random) -> Draw:
-    return drawn(
-        name="drawn",
-        layers=1,
-        heads=6,
-        hidden=rng.choice((12, 18)),
-        tokens=rng.choice((6, 9)),
-        batch=rng.choice((2, 3)),
-        tp=3,
-    )
-
-
-def _derive_selective(p: Draw) -> Derivation:
-    return Derivation(
-        value=_kept(p, tp=p.tp, recompute="selective"),
-        formula="34 × tokens × batch × hidden / tensor-parallel ranks",
-        substitution=f"34 × {p.tokens} × {p.batch} × {p.hidden} / {p.tp}",
-        source=SOURCE_SELECTIVE,
-    )
-
-
 SELECTIVE = Drill(
     key="memory-selective-recomputation",
     taught=TAUGHT,
@@ -209,60 +154,44 @@ SELECTIVE = Drill(
     unit="B",
     capacity=True,
     target_s=150,
-    draw=_draw_selective,
-    small=_small_selective,
+    draw=lambda rng: _gpt3(rng.randrange(1536, 2017, 48), rng.choice((3, 4, 5, 6, 7)), tp=6),
+    small=lambda rng: drawn(
+        name="drawn",
+        layers=1,
+        heads=6,
+        hidden=rng.choice((12, 18)),
+        tokens=rng.choice((6, 9)),
+        batch=rng.choice((2, 3)),
+        tp=3,
+    ),
     prompt=lambda p: (
         f"{p.name} is {p.hidden:,} wide, with {p.heads} heads. {BUILT} It trains with tensor parallelism {p.tp} and"
         f" sequence parallelism, on {p.batch} sequences of {p.tokens:,} tokens at a time; the scores, the softmax and"
         " its dropout are run again in the backward pass (selective recomputation). How many bytes of activations does"
         " each GPU keep for one layer?"
     ),
-    derive=_derive_selective,
+    derive=lambda p: Derivation(
+        value=_kept(p, tp=p.tp, recompute="selective"),
+        formula="34 × tokens × batch × hidden / tensor-parallel ranks",
+        substitution=f"34 × {p.tokens} × {p.batch} × {p.hidden} / {p.tp}",
+        source=SOURCE_SELECTIVE,
+    ),
     count=lambda p: _counted(p, layers=1, tp=p.tp, recompute="selective"),
     prerequisites=("memory-activations",),
     slips=(
-        Slip(
-            key="nothing-recomputed",
-            wrong=lambda p: _sbh(p, 34 + _scores(p)) / p.tp,
-            story="You kept the scores. They are what this recomputation throws away.",
-        ),
-        Slip(
-            key="everything-recomputed",
-            wrong=lambda p: _sbh(p, 2) / p.tp,
-            story=(
-                "You kept the layer's input alone. That is full recomputation; the selective kind runs only the middle"
-                " of attention again."
-            ),
-        ),
-        Slip(
-            key="no-sequence-parallelism",
-            wrong=lambda p: _sbh(p, 10 + 24 / p.tp),
-            story="You left norms, dropouts and their inputs whole on every GPU. Sequence parallelism cuts those too.",
-        ),
-        Slip(
-            key="not-split",
-            wrong=lambda p: _sbh(p, 34),
-            story="You put the whole layer on every GPU.",
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: _sbh(p, 34) / p.tp / p.batch,
-            story="That is one sequence of the batch.",
-        ),
+        Slip("nothing-recomputed", lambda p: _sbh(p, 34 + _scores(p)) / p.tp)
+        | "You kept the scores. They are what this recomputation throws away.",
+        Slip("everything-recomputed", lambda p: _sbh(p, 2) / p.tp)
+        | "You kept the layer's input alone. That is full recomputation; the selective kind runs only the middle"
+        " of attention again.",
+        Slip("no-sequence-parallelism", lambda p: _sbh(p, 10 + 24 / p.tp))
+        | "You left norms, dropouts and their inputs whole on every GPU. Sequence parallelism cuts those too.",
+        Slip("not-split", lambda p: _sbh(p, 34)) | "You put the whole layer on every GPU.",
+        Slip("one-sequence", lambda p: _sbh(p, 34) / p.tp / p.batch) | "That is one sequence of the batch.",
     ),
 )
 
 # --- full recomputation --------------------------------------------------------------------------
-
-
-def _draw_full(rng: random.Random) -> Draw:
-    return _gpt3(rng.randrange(1300, 1950, 50), rng.choice((4, 5, 6, 7)))
-
-
-def _small_full(rng: random.Random) -> Draw:
-    return drawn(
-        name="drawn", layers=rng.choice((5, 7)), heads=3, hidden=rng.choice((6, 12)), tokens=rng.choice((5, 7)), batch=2
-    )
 
 
 def _derive_full(p: Draw) -> Derivation:
@@ -287,8 +216,10 @@ FULL = Drill(
     unit="B",
     capacity=True,
     target_s=180,
-    draw=_draw_full,
-    small=_small_full,
+    draw=lambda rng: _gpt3(rng.randrange(1300, 1950, 50), rng.choice((4, 5, 6, 7))),
+    small=lambda rng: drawn(
+        name="drawn", layers=rng.choice((5, 7)), heads=3, hidden=rng.choice((6, 12)), tokens=rng.choice((5, 7)), batch=2
+    ),
     prompt=lambda p: (
         f"{p.name} has {p.layers} layers, {p.hidden:,} wide, with {p.heads} heads. {BUILT} It trains on {p.batch}"
         f" sequences of {p.tokens:,} tokens at a time, unsharded; every layer keeps only its input and is run again"
@@ -299,42 +230,20 @@ FULL = Drill(
     count=lambda p: _counted(p, layers=p.layers, recompute="full"),
     prerequisites=("memory-activations",),
     slips=(
-        Slip(
-            key="inputs-only",
-            wrong=lambda p: p.layers * _sbh(p, 2),
-            story=(
-                "That is what waits. At the worst moment one layer is running again, and it brings back everything that"
-                " its own backward pass needs."
-            ),
-        ),
-        Slip(
-            key="one-layer-only",
-            wrong=lambda p: _sbh(p, 34 + _scores(p)),
-            story="That is the layer that is run again. The other layers' inputs still lie there.",
-        ),
-        Slip(
-            key="nothing-recomputed",
-            wrong=lambda p: p.layers * _sbh(p, 34 + _scores(p)),
-            story="You kept everything, in every layer, as if nothing were recomputed.",
-        ),
-        Slip(
-            key="selective",
-            wrong=lambda p: p.layers * _sbh(p, 34),
-            story="You threw away the scores and kept the rest of every layer. That is selective recomputation.",
-        ),
-        Slip(
-            key="scores-forgotten",
-            wrong=lambda p: _sbh(p, 2 * p.layers + 32),
-            story=(
-                "The layer that is run again came back without its scores. Attention is explicit here, and they are"
-                " most of it."
-            ),
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: _sbh(p, 2 * p.layers + 32 + _scores(p)) / p.batch,
-            story="That is one sequence of the batch.",
-        ),
+        Slip("inputs-only", lambda p: p.layers * _sbh(p, 2))
+        | "That is what waits. At the worst moment one layer is running again, and it brings back everything that"
+        " its own backward pass needs.",
+        Slip("one-layer-only", lambda p: _sbh(p, 34 + _scores(p)))
+        | "That is the layer that is run again. The other layers' inputs still lie there.",
+        Slip("nothing-recomputed", lambda p: p.layers * _sbh(p, 34 + _scores(p)))
+        | "You kept everything, in every layer, as if nothing were recomputed.",
+        Slip("selective", lambda p: p.layers * _sbh(p, 34))
+        | "You threw away the scores and kept the rest of every layer. That is selective recomputation.",
+        Slip("scores-forgotten", lambda p: _sbh(p, 2 * p.layers + 32))
+        | "The layer that is run again came back without its scores. Attention is explicit here, and they are"
+        " most of it.",
+        Slip("one-sequence", lambda p: _sbh(p, 2 * p.layers + 32 + _scores(p)) / p.batch)
+        | "That is one sequence of the batch.",
     ),
 )
 

@@ -94,41 +94,19 @@ TOTAL = Drill(
     count=_count_total,
     prerequisites=("memory-model-states",),
     slips=(
-        Slip(
-            key="active-only",
-            wrong=lambda p: _share(p, p.layers * p.top_k * p.expert + p.rest),
-            story=(
-                "You stored the experts that one token visits. The next token visits others, and they have to be there."
-            ),
-        ),
-        Slip(
-            key="by-its-name",
-            wrong=lambda p: _share(p, p.experts * p.nominal),
-            story=(
-                "You took the name at its word. Experts replace the feed-forward block; attention and tables are not"
-                " repeated with them."
-            ),
-        ),
-        Slip(
-            key="one-expert",
-            wrong=lambda p: _share(p, p.layers * p.expert + p.rest),
-            story="You stored one expert per layer, as in a dense model.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: _share(p, p.experts * p.expert + p.rest),
-            story="You stored the experts of one layer. Every layer has its own.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: 2 * (p.layers * p.experts * p.expert + p.rest) / p.dp,
-            story="You kept the weights. Experts are trained too, with all that this takes.",
-        ),
-        Slip(
-            key="nothing-sharded",
-            wrong=lambda p: 16 * (p.layers * p.experts * p.expert + p.rest),
-            story="You put everything on every GPU. At stage 3 nothing is kept twice.",
-        ),
+        Slip("active-only", lambda p: _share(p, p.layers * p.top_k * p.expert + p.rest))
+        | "You stored the experts that one token visits. The next token visits others, and they have to be there.",
+        Slip("by-its-name", lambda p: _share(p, p.experts * p.nominal))
+        | "You took the name at its word. Experts replace the feed-forward block; attention and tables are not"
+        " repeated with them.",
+        Slip("one-expert", lambda p: _share(p, p.layers * p.expert + p.rest))
+        | "You stored one expert per layer, as in a dense model.",
+        Slip("one-layer", lambda p: _share(p, p.experts * p.expert + p.rest))
+        | "You stored the experts of one layer. Every layer has its own.",
+        Slip("weights-only", lambda p: 2 * (p.layers * p.experts * p.expert + p.rest) / p.dp)
+        | "You kept the weights. Experts are trained too, with all that this takes.",
+        Slip("nothing-sharded", lambda p: 16 * (p.layers * p.experts * p.expert + p.rest))
+        | "You put everything on every GPU. At stage 3 nothing is kept twice.",
     ),
 )
 
@@ -191,31 +169,16 @@ EXPERTS = Drill(
     count=_count_experts,
     prerequisites=("memory-zero-1", "memory-moe-total"),
     slips=(
-        Slip(
-            key="all-gpus-share",
-            wrong=lambda p: p.dense * (4 + 12 / p.dp) + p.experts / p.ep * (4 + 12 / p.dp),
-            story="You sharded the experts' optimiser over all GPUs. Count how many GPUs hold a given expert.",
-        ),
-        Slip(
-            key="experts-everywhere",
-            wrong=lambda p: (p.dense + p.experts) * (4 + 12 / p.dp),
-            story="You put all experts on every GPU. Expert parallelism deals them out.",
-        ),
-        Slip(
-            key="dense-dealt-out",
-            wrong=lambda p: (p.dense + p.experts) / p.ep * (4 + 12 * p.ep / p.dp),
-            story="You dealt the dense part out as well. Every token needs it, so every GPU has it.",
-        ),
-        Slip(
-            key="dense-forgotten",
-            wrong=lambda p: p.experts / p.ep * (4 + 12 * p.ep / p.dp),
-            story="You counted the experts. Attention, tables and routers are on this GPU too.",
-        ),
-        Slip(
-            key="nothing-sharded",
-            wrong=lambda p: 16 * (p.dense + p.experts / p.ep),
-            story="You gave each GPU a whole optimiser for what it holds. Others hold the same and share the work.",
-        ),
+        Slip("all-gpus-share", lambda p: p.dense * (4 + 12 / p.dp) + p.experts / p.ep * (4 + 12 / p.dp))
+        | "You sharded the experts' optimiser over all GPUs. Count how many GPUs hold a given expert.",
+        Slip("experts-everywhere", lambda p: (p.dense + p.experts) * (4 + 12 / p.dp))
+        | "You put all experts on every GPU. Expert parallelism deals them out.",
+        Slip("dense-dealt-out", lambda p: (p.dense + p.experts) / p.ep * (4 + 12 * p.ep / p.dp))
+        | "You dealt the dense part out as well. Every token needs it, so every GPU has it.",
+        Slip("dense-forgotten", lambda p: p.experts / p.ep * (4 + 12 * p.ep / p.dp))
+        | "You counted the experts. Attention, tables and routers are on this GPU too.",
+        Slip("nothing-sharded", lambda p: 16 * (p.dense + p.experts / p.ep))
+        | "You gave each GPU a whole optimiser for what it holds. Others hold the same and share the work.",
     ),
     function=AsFunction(
         takes=("dense", "experts", "dp", "ep"),

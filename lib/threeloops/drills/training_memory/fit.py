@@ -104,15 +104,6 @@ def _sequences(p: Draw, states_bytes_per_parameter: float) -> float:
     return float((p.usable_bytes - states_bytes_per_parameter * p.parameters) / p.sequence_bytes)
 
 
-def _derive_fit(p: Draw) -> Derivation:
-    return Derivation(
-        value=fit.largest_micro_batch(p.setup, sequence=p.tokens, usable_bytes=p.usable_bytes),
-        formula="(capacity − parameters × (4 + 12 / data-parallel ranks)) / activations of one sequence, rounded down",
-        substitution=f"floor(({p.usable_bytes:.0f} − {p.parameters} × (4 + 12 / {p.dp})) / {p.sequence_bytes:.0f})",
-        source=SOURCE_FIT,
-    )
-
-
 def _count_fit(p: Draw) -> float:
     """Place the states value by value, then add one sequence after another until the next one has no room."""
     states = rank_bytes(
@@ -144,33 +135,24 @@ FIT = Drill(
         " cross-entropy turns the logits into their gradient in place. What is the largest"
         " micro-batch, in whole sequences?"
     ),
-    derive=_derive_fit,
+    derive=lambda p: Derivation(
+        value=fit.largest_micro_batch(p.setup, sequence=p.tokens, usable_bytes=p.usable_bytes),
+        formula="(capacity − parameters × (4 + 12 / data-parallel ranks)) / activations of one sequence, rounded down",
+        substitution=f"floor(({p.usable_bytes:.0f} − {p.parameters} × (4 + 12 / {p.dp})) / {p.sequence_bytes:.0f})",
+        source=SOURCE_FIT,
+    ),
     count=_count_fit,
     prerequisites=("memory-zero-1",),
     slips=(
-        Slip(
-            key="states-forgotten",
-            wrong=lambda p: _sequences(p, 0) // 1,
-            story=(
-                "You gave the whole card to activations. The model lives there too, with all that its training"
-                " remembers."
-            ),
-        ),
-        Slip(
-            key="everything-sharded",
-            wrong=lambda p: _sequences(p, 16 / p.dp) // 1,
-            story="You sharded all states. At stage 1 weights and gradients stand on every GPU.",
-        ),
-        Slip(
-            key="gradients-sharded",
-            wrong=lambda p: _sequences(p, 2 + 14 / p.dp) // 1,
-            story="You sharded the gradients too. That is the next stage.",
-        ),
-        Slip(
-            key="optimiser-forgotten",
-            wrong=lambda p: _sequences(p, 4) // 1,
-            story="You left the optimiser out. A share of it lies on every GPU.",
-        ),
+        Slip("states-forgotten", lambda p: _sequences(p, 0) // 1)
+        | "You gave the whole card to activations. The model lives there too, with all that its training"
+        " remembers.",
+        Slip("everything-sharded", lambda p: _sequences(p, 16 / p.dp) // 1)
+        | "You sharded all states. At stage 1 weights and gradients stand on every GPU.",
+        Slip("gradients-sharded", lambda p: _sequences(p, 2 + 14 / p.dp) // 1)
+        | "You sharded the gradients too. That is the next stage.",
+        Slip("optimiser-forgotten", lambda p: _sequences(p, 4) // 1)
+        | "You left the optimiser out. A share of it lies on every GPU.",
     ),
 )
 

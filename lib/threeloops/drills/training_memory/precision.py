@@ -74,27 +74,15 @@ SAVING = Drill(
     ),
     count=_count,
     slips=(
-        Slip(
-            key="no-fp32-copy",
-            wrong=lambda p: _saved(p, forgotten=4),
-            story="You left one of the FP32 copies out. What does the optimiser add its updates to?",
-        ),
-        Slip(
-            key="half-of-all",
-            wrong=lambda p: 0.5,
-            story="You halved everything. List the copies of a weight before and after, and add their bytes.",
-        ),
-        Slip(
-            key="activations-gone",
-            wrong=lambda p: _saved(p, activations=0.0),
-            story="You saved the activations whole. They get shorter, they do not vanish.",
-        ),
-        Slip(
-            key="of-the-shorter-run",
-            wrong=lambda p: _saved(p) / (1 - _saved(p)),
-            story="You divided by the memory after the switch. The question is a share of the FP32 run.",
-        ),
-        Slip(key="what-remains", wrong=lambda p: 1 - _saved(p), story="That is the share that is still needed."),
+        Slip("no-fp32-copy", lambda p: _saved(p, forgotten=4))
+        | "You left one of the FP32 copies out. What does the optimiser add its updates to?",
+        Slip("half-of-all", lambda p: 0.5)
+        | "You halved everything. List the copies of a weight before and after, and add their bytes.",
+        Slip("activations-gone", lambda p: _saved(p, activations=0.0))
+        | "You saved the activations whole. They get shorter, they do not vanish.",
+        Slip("of-the-shorter-run", lambda p: _saved(p) / (1 - _saved(p)))
+        | "You divided by the memory after the switch. The question is a share of the FP32 run.",
+        Slip("what-remains", lambda p: 1 - _saved(p)) | "That is the share that is still needed.",
     ),
 )
 

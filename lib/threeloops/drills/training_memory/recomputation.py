@@ -89,39 +89,18 @@ SEGMENTS = Drill(
     ),
     prerequisites=("memory-full-recomputation",),
     slips=(
-        Slip(
-            key="waiting-only",
-            wrong=lambda p: p.layers // p.every * p.input_bytes,
-            story=(
-                "That is what waits after the forward pass. At the worst moment a part of the model has been run again,"
-                " and what it keeps is back."
-            ),
-        ),
-        Slip(
-            key="segment-only",
-            wrong=lambda p: p.every * p.block_bytes,
-            story="That is the segment that came back. The inputs of all the others are still waiting.",
-        ),
-        Slip(
-            key="nothing-dropped",
-            wrong=lambda p: p.layers * p.block_bytes,
-            story="You kept everything. What do checkpoints drop?",
-        ),
-        Slip(
-            key="every-layer",
-            wrong=lambda p: p.layers * p.input_bytes + p.block_bytes - p.input_bytes,
-            story="You put a checkpoint before every layer. Read again how long a segment is.",
-        ),
-        Slip(
-            key="one-layer-back",
-            wrong=lambda p: p.layers // p.every * p.input_bytes + p.block_bytes - p.input_bytes,
-            story="You brought one layer back. A segment is run again as a whole.",
-        ),
-        Slip(
-            key="lengths-swapped",
-            wrong=lambda p: p.every * p.input_bytes + p.layers // p.every * p.block_bytes - p.input_bytes,
-            story="You took the length of a segment for the number of segments.",
-        ),
+        Slip("waiting-only", lambda p: p.layers // p.every * p.input_bytes)
+        | "That is what waits after the forward pass. At the worst moment a part of the model has been run again,"
+        " and what it keeps is back.",
+        Slip("segment-only", lambda p: p.every * p.block_bytes)
+        | "That is the segment that came back. The inputs of all the others are still waiting.",
+        Slip("nothing-dropped", lambda p: p.layers * p.block_bytes) | "You kept everything. What do checkpoints drop?",
+        Slip("every-layer", lambda p: p.layers * p.input_bytes + p.block_bytes - p.input_bytes)
+        | "You put a checkpoint before every layer. Read again how long a segment is.",
+        Slip("one-layer-back", lambda p: p.layers // p.every * p.input_bytes + p.block_bytes - p.input_bytes)
+        | "You brought one layer back. A segment is run again as a whole.",
+        Slip("lengths-swapped", lambda p: p.every * p.input_bytes + p.layers // p.every * p.block_bytes - p.input_bytes)
+        | "You took the length of a segment for the number of segments.",
     ),
 )
 
@@ -205,31 +184,16 @@ FEWEST = Drill(
     count=_count_fewest,
     prerequisites=("memory-recomputed-segments",),
     slips=(
-        Slip(
-            key="all-layers",
-            wrong=lambda p: p.layers * p.forward_s,
-            story="You recomputed every layer. Read again how much room there is.",
-        ),
-        Slip(
-            key="input-free",
-            wrong=lambda p: math.ceil(_missing_bytes(p) / p.block_bytes) * p.forward_s,
-            story="You dropped everything that a recomputed layer keeps. From what will it be run again?",
-        ),
-        Slip(
-            key="the-others",
-            wrong=lambda p: (p.layers - _fewest(p)) * p.forward_s,
-            story="Those are the layers that keep everything. The others are run twice.",
-        ),
-        Slip(
-            key="backward-too",
-            wrong=lambda p: 3 * _fewest(p) * p.forward_s,
-            story="You charged a forward and a backward pass. The backward pass is run once in any case.",
-        ),
-        Slip(
-            key="rounded-down",
-            wrong=lambda p: _missing_bytes(p) / (p.block_bytes - p.input_bytes) // 1 * p.forward_s,
-            story="You rounded down. One layer less, and it does not fit.",
-        ),
+        Slip("all-layers", lambda p: p.layers * p.forward_s)
+        | "You recomputed every layer. Read again how much room there is.",
+        Slip("input-free", lambda p: math.ceil(_missing_bytes(p) / p.block_bytes) * p.forward_s)
+        | "You dropped everything that a recomputed layer keeps. From what will it be run again?",
+        Slip("the-others", lambda p: (p.layers - _fewest(p)) * p.forward_s)
+        | "Those are the layers that keep everything. The others are run twice.",
+        Slip("backward-too", lambda p: 3 * _fewest(p) * p.forward_s)
+        | "You charged a forward and a backward pass. The backward pass is run once in any case.",
+        Slip("rounded-down", lambda p: _missing_bytes(p) / (p.block_bytes - p.input_bytes) // 1 * p.forward_s)
+        | "You rounded down. One layer less, and it does not fit.",
     ),
 )
 
@@ -303,26 +267,13 @@ TIME = Drill(
     ),
     count=_count_time,
     slips=(
-        Slip(
-            key="whole-step",
-            wrong=lambda p: p.step_s * (p.again / p.layers) / 3,
-            story="You took a third of the whole step for forward passes. In a part of it no layer computes.",
-        ),
-        Slip(
-            key="all-layers",
-            wrong=lambda p: _computing_s(p) / 3,
-            story="You recomputed all layers. Read again how many do it.",
-        ),
-        Slip(
-            key="half",
-            wrong=lambda p: _computing_s(p) * (p.again / p.layers) / 2,
-            story="You took a forward pass for half of the computing. The backward pass takes longer.",
-        ),
-        Slip(
-            key="everything-twice",
-            wrong=lambda p: _computing_s(p) * (p.again / p.layers),
-            story="You ran the backward pass twice as well. Only the forward pass is repeated.",
-        ),
+        Slip("whole-step", lambda p: p.step_s * (p.again / p.layers) / 3)
+        | "You took a third of the whole step for forward passes. In a part of it no layer computes.",
+        Slip("all-layers", lambda p: _computing_s(p) / 3) | "You recomputed all layers. Read again how many do it.",
+        Slip("half", lambda p: _computing_s(p) * (p.again / p.layers) / 2)
+        | "You took a forward pass for half of the computing. The backward pass takes longer.",
+        Slip("everything-twice", lambda p: _computing_s(p) * (p.again / p.layers))
+        | "You ran the backward pass twice as well. Only the forward pass is repeated.",
     ),
 )
 
@@ -361,17 +312,6 @@ def _small_early(rng: random.Random) -> Draw:
 def _products(p: Draw, *, matrices: float, per_token: float = 2) -> float:
     """FLOPs of that many matrices of the feed-forward block for all tokens."""
     return float(matrices * per_token * p.hidden * p.wide * p.tokens)
-
-
-def _derive_early(p: Draw) -> Derivation:
-    return Derivation(
-        value=model_flops.early_stop_flops(
-            p.model, batch=1, sequence=p.tokens, causal="exact", recompute="full", every=p.every
-        ),
-        formula="layers / layers of a segment × 2 × width × feed-forward width × tokens",
-        substitution=f"{p.layers} / {p.every} × 2 × {p.hidden} × {p.wide} × {p.tokens}",
-        source=SOURCE_EARLY,
-    )
 
 
 def _kernels(model: Model) -> list[tuple[str, str, int]]:
@@ -422,35 +362,27 @@ EARLY_STOP = Drill(
         " everything that the backward pass reads has been made. A matmul's backward pass reads its inputs, and nobody"
         " reads what the segment's last matmul returns. How many FLOPs does stopping early save in a step?"
     ),
-    derive=_derive_early,
+    derive=lambda p: Derivation(
+        value=model_flops.early_stop_flops(
+            p.model, batch=1, sequence=p.tokens, causal="exact", recompute="full", every=p.every
+        ),
+        formula="layers / layers of a segment × 2 × width × feed-forward width × tokens",
+        substitution=f"{p.layers} / {p.every} × 2 × {p.hidden} × {p.wide} × {p.tokens}",
+        source=SOURCE_EARLY,
+    ),
     count=_count_early,
     prerequisites=("memory-recomputed-segments",),
     slips=(
-        Slip(
-            key="every-layer",
-            wrong=lambda p: _products(p, matrices=p.layers),
-            story="You left out a matmul in every layer. Inside a segment the next layer reads what it returns.",
-        ),
-        Slip(
-            key="one-segment",
-            wrong=lambda p: _products(p, matrices=1),
-            story="That is one segment. Each of them is run again, and each stops early.",
-        ),
-        Slip(
-            key="whole-block",
-            wrong=lambda p: _products(p, matrices=3 * p.layers / p.every),
-            story="You left out the whole feed-forward block. The last matmul reads what gate and up make.",
-        ),
-        Slip(
-            key="multiply-adds",
-            wrong=lambda p: _products(p, matrices=p.layers / p.every, per_token=1),
-            story="You counted multiply-adds. Each is two operations.",
-        ),
-        Slip(
-            key="square",
-            wrong=lambda p: _products(p, matrices=p.layers / p.every) * p.hidden / p.wide,
-            story="You took attention's last matmul. What stands at the end of a layer?",
-        ),
+        Slip("every-layer", lambda p: _products(p, matrices=p.layers))
+        | "You left out a matmul in every layer. Inside a segment the next layer reads what it returns.",
+        Slip("one-segment", lambda p: _products(p, matrices=1))
+        | "That is one segment. Each of them is run again, and each stops early.",
+        Slip("whole-block", lambda p: _products(p, matrices=3 * p.layers / p.every))
+        | "You left out the whole feed-forward block. The last matmul reads what gate and up make.",
+        Slip("multiply-adds", lambda p: _products(p, matrices=p.layers / p.every, per_token=1))
+        | "You counted multiply-adds. Each is two operations.",
+        Slip("square", lambda p: _products(p, matrices=p.layers / p.every) * p.hidden / p.wide)
+        | "You took attention's last matmul. What stands at the end of a layer?",
     ),
 )
 
@@ -535,27 +467,15 @@ LONGEST = Drill(
     count=_count_longest,
     prerequisites=("memory-activations",),
     slips=(
-        Slip(
-            key="scores-forgotten",
-            wrong=lambda p: _longest(p, scores=0),
-            story="You left out the pairs of tokens. At this length they are the larger part.",
-        ),
-        Slip(
-            key="scores-only",
-            wrong=lambda p: _longest(p, linear=0),
-            story="You counted pairs of tokens alone. What grows in proportion to the length is still there.",
-        ),
-        Slip(
-            key="heads-forgotten",
-            wrong=lambda p: _longest(p, heads=1),
-            story="You kept one table of pairs per layer. Each head has its own.",
-        ),
-        Slip(
-            key="softmax-only",
-            wrong=lambda p: _longest(p, scores=2),
-            story="You kept the softmax and stopped. Read again what is kept for a pair.",
-        ),
-        Slip(key="one-layer", wrong=lambda p: _longest(p, layers=1), story="You gave all the room to a single layer."),
+        Slip("scores-forgotten", lambda p: _longest(p, scores=0))
+        | "You left out the pairs of tokens. At this length they are the larger part.",
+        Slip("scores-only", lambda p: _longest(p, linear=0))
+        | "You counted pairs of tokens alone. What grows in proportion to the length is still there.",
+        Slip("heads-forgotten", lambda p: _longest(p, heads=1))
+        | "You kept one table of pairs per layer. Each head has its own.",
+        Slip("softmax-only", lambda p: _longest(p, scores=2))
+        | "You kept the softmax and stopped. Read again what is kept for a pair.",
+        Slip("one-layer", lambda p: _longest(p, layers=1)) | "You gave all the room to a single layer.",
     ),
 )
 

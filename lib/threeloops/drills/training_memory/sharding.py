@@ -93,31 +93,16 @@ ZERO_3 = Drill(
     count=_count_zero_3,
     prerequisites=("memory-zero-2",),
     slips=(
-        Slip(
-            key="shards-only",
-            wrong=lambda p: 16 * p.parameters / p.dp,
-            story="You counted the shards. A GPU cannot multiply by a shard: the layer at work is whole.",
-        ),
-        Slip(
-            key="one-layer",
-            wrong=lambda p: 16 * p.parameters / p.dp + 2 * p.layer,
-            story="You gathered the layer at work. Look at what is fetched meanwhile.",
-        ),
-        Slip(
-            key="states-gathered",
-            wrong=lambda p: 16 * p.parameters / p.dp + p.gathered * 16 * p.layer,
-            story="You gathered everything that belongs to a layer. To compute with it takes less than to train it.",
-        ),
-        Slip(
-            key="weights-whole",
-            wrong=lambda p: (2 + 14 / p.dp) * p.parameters,
-            story="You left all weights on every GPU. That is the stage before.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: 2 * p.parameters / p.dp + p.gathered * 2 * p.layer,
-            story="You sharded weights and stopped. Gradients and the optimiser's state are on these GPUs as well.",
-        ),
+        Slip("shards-only", lambda p: 16 * p.parameters / p.dp)
+        | "You counted the shards. A GPU cannot multiply by a shard: the layer at work is whole.",
+        Slip("one-layer", lambda p: 16 * p.parameters / p.dp + 2 * p.layer)
+        | "You gathered the layer at work. Look at what is fetched meanwhile.",
+        Slip("states-gathered", lambda p: 16 * p.parameters / p.dp + p.gathered * 16 * p.layer)
+        | "You gathered everything that belongs to a layer. To compute with it takes less than to train it.",
+        Slip("weights-whole", lambda p: (2 + 14 / p.dp) * p.parameters)
+        | "You left all weights on every GPU. That is the stage before.",
+        Slip("weights-only", lambda p: 2 * p.parameters / p.dp + p.gathered * 2 * p.layer)
+        | "You sharded weights and stopped. Gradients and the optimiser's state are on these GPUs as well.",
     ),
 )
 
@@ -172,42 +157,20 @@ GRID = Drill(
     count=_count_grid,
     prerequisites=("memory-zero-1",),
     slips=(
-        Slip(
-            key="all-gpus-share",
-            wrong=lambda p: p.parameters / (p.tp * p.pp) * (4 + 12 / (p.tp * p.pp * p.dp)),
-            story=(
-                "You sharded the optimiser over all GPUs. A GPU can share only with those that hold the same slice of"
-                " the model."
-            ),
-        ),
-        Slip(
-            key="weights-split-only",
-            wrong=lambda p: p.parameters * (2 / (p.tp * p.pp) + 2 + 12 / p.dp),
-            story=(
-                "You split the weights alone. A GPU that does not hold a weight keeps no gradient and no optimiser"
-                " state for it."
-            ),
-        ),
-        Slip(
-            key="pipeline-ignored",
-            wrong=lambda p: p.parameters / p.tp * (4 + 12 / p.dp),
-            story="You put all pipeline stages on every GPU.",
-        ),
-        Slip(
-            key="tensor-ignored",
-            wrong=lambda p: p.parameters / p.pp * (4 + 12 / p.dp),
-            story="You left every matrix whole. Tensor parallelism cuts it.",
-        ),
-        Slip(
-            key="gradients-sharded",
-            wrong=lambda p: p.parameters / (p.tp * p.pp) * (2 + 14 / p.dp),
-            story="You sharded the gradients over the data-parallel ranks as well. That is the next stage.",
-        ),
-        Slip(
-            key="nothing-sharded",
-            wrong=lambda p: 16 * p.parameters / (p.tp * p.pp),
-            story="You gave every data-parallel rank a whole optimiser for its slice.",
-        ),
+        Slip("all-gpus-share", lambda p: p.parameters / (p.tp * p.pp) * (4 + 12 / (p.tp * p.pp * p.dp)))
+        | "You sharded the optimiser over all GPUs. A GPU can share only with those that hold the same slice of"
+        " the model.",
+        Slip("weights-split-only", lambda p: p.parameters * (2 / (p.tp * p.pp) + 2 + 12 / p.dp))
+        | "You split the weights alone. A GPU that does not hold a weight keeps no gradient and no optimiser"
+        " state for it.",
+        Slip("pipeline-ignored", lambda p: p.parameters / p.tp * (4 + 12 / p.dp))
+        | "You put all pipeline stages on every GPU.",
+        Slip("tensor-ignored", lambda p: p.parameters / p.pp * (4 + 12 / p.dp))
+        | "You left every matrix whole. Tensor parallelism cuts it.",
+        Slip("gradients-sharded", lambda p: p.parameters / (p.tp * p.pp) * (2 + 14 / p.dp))
+        | "You sharded the gradients over the data-parallel ranks as well. That is the next stage.",
+        Slip("nothing-sharded", lambda p: 16 * p.parameters / (p.tp * p.pp))
+        | "You gave every data-parallel rank a whole optimiser for its slice.",
     ),
     function=AsFunction(
         takes=("parameters", "tp", "pp", "dp"),

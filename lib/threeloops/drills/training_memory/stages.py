@@ -78,42 +78,20 @@ FLIGHT = Drill(
     derive=_derive_flight,
     count=_count_flight,
     slips=(
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: p.layers / p.pp * p.layer_bytes,
-            story="You kept one micro-batch. By the time its backward pass arrives, others have gone forward.",
-        ),
-        Slip(
-            key="all-micro-batches",
-            wrong=lambda p: p.micro_batches * p.layers / p.pp * p.layer_bytes,
-            story="You kept them all. That is GPipe, where every forward pass comes before the first backward pass.",
-        ),
-        Slip(
-            key="first-stage",
-            wrong=lambda p: p.layers * p.layer_bytes,
-            story="That is the very first stage. Each stage further on waits less long for its gradients.",
-        ),
-        Slip(
-            key="wrong-end",
-            wrong=lambda p: (p.stage + 1) * p.layers / p.pp * p.layer_bytes,
-            story=(
-                "You counted from the other end. The last stage can turn a micro-batch round at once; the first waits"
-                " longest."
-            ),
-        ),
-        Slip(
-            key="one-short",
-            wrong=lambda p: (p.pp - p.stage - 1) * p.layers / p.pp * p.layer_bytes,
-            story=(
-                "You counted the warm-up. The micro-batch that goes forward after it is there as well, before the first"
-                " one leaves."
-            ),
-        ),
-        Slip(
-            key="all-layers",
-            wrong=lambda p: (p.pp - p.stage) * p.layers * p.layer_bytes,
-            story="You kept every layer of the model. A stage runs its own.",
-        ),
+        Slip("one-micro-batch", lambda p: p.layers / p.pp * p.layer_bytes)
+        | "You kept one micro-batch. By the time its backward pass arrives, others have gone forward.",
+        Slip("all-micro-batches", lambda p: p.micro_batches * p.layers / p.pp * p.layer_bytes)
+        | "You kept them all. That is GPipe, where every forward pass comes before the first backward pass.",
+        Slip("first-stage", lambda p: p.layers * p.layer_bytes)
+        | "That is the very first stage. Each stage further on waits less long for its gradients.",
+        Slip("wrong-end", lambda p: (p.stage + 1) * p.layers / p.pp * p.layer_bytes)
+        | "You counted from the other end. The last stage can turn a micro-batch round at once; the first waits"
+        " longest.",
+        Slip("one-short", lambda p: (p.pp - p.stage - 1) * p.layers / p.pp * p.layer_bytes)
+        | "You counted the warm-up. The micro-batch that goes forward after it is there as well, before the first"
+        " one leaves.",
+        Slip("all-layers", lambda p: (p.pp - p.stage) * p.layers * p.layer_bytes)
+        | "You kept every layer of the model. A stage runs its own.",
     ),
     function=AsFunction(
         takes=("pp", "stage", "micro_batches", "layers", "layer_bytes"),
@@ -133,10 +111,6 @@ def _draw_logits(rng: random.Random) -> Draw:
     return drawn(
         name=catalogued.model_name(key), **size, tokens=rng.randrange(2_000, 8_500, 500), batch=rng.choice((3, 5))
     )
-
-
-def _small_logits(rng: random.Random) -> Draw:
-    return drawn(name="drawn", vocab=rng.choice((23, 31)), hidden=5, norm="rmsnorm", tokens=rng.choice((6, 7)), batch=3)
 
 
 def _derive_logits(p: Draw) -> Derivation:
@@ -177,7 +151,9 @@ LOGITS = Drill(
     capacity=True,
     target_s=75,
     draw=_draw_logits,
-    small=_small_logits,
+    small=lambda rng: drawn(
+        name="drawn", vocab=rng.choice((23, 31)), hidden=5, norm="rmsnorm", tokens=rng.choice((6, 7)), batch=3
+    ),
     prompt=lambda p: (
         f"{p.name} ({p.hidden:,} wide, a vocabulary of {p.vocab:,}) trains in bf16 on {p.batch} sequences of"
         f" {p.tokens:,} tokens. The cross-entropy is not fused: it turns the logits into log-probabilities in fp32 and"
@@ -186,36 +162,16 @@ LOGITS = Drill(
     derive=_derive_logits,
     count=_count_logits,
     slips=(
-        Slip(
-            key="sixteen-bit",
-            wrong=lambda p: 2 * p.batch * p.tokens * p.vocab,
-            story="You stored it in 16 bits. The model runs in bf16; the loss, as so often, does not.",
-        ),
-        Slip(
-            key="hidden-size",
-            wrong=lambda p: 4 * p.batch * p.tokens * p.hidden,
-            story="That is what the head reads. What it writes is as wide as something much larger.",
-        ),
-        Slip(
-            key="last-token",
-            wrong=lambda p: 4 * p.batch * p.vocab,
-            story=(
-                "You predicted after the last token alone. That is serving; in training every token has a next one to"
-                " predict."
-            ),
-        ),
-        Slip(
-            key="one-sequence",
-            wrong=lambda p: 4 * p.tokens * p.vocab,
-            story="That is one sequence of the batch.",
-        ),
-        Slip(
-            key="with-its-gradient",
-            wrong=lambda p: 8 * p.batch * p.tokens * p.vocab,
-            story=(
-                "You counted its gradient too. It will be there a moment later, but the question is about one tensor."
-            ),
-        ),
+        Slip("sixteen-bit", lambda p: 2 * p.batch * p.tokens * p.vocab)
+        | "You stored it in 16 bits. The model runs in bf16; the loss, as so often, does not.",
+        Slip("hidden-size", lambda p: 4 * p.batch * p.tokens * p.hidden)
+        | "That is what the head reads. What it writes is as wide as something much larger.",
+        Slip("last-token", lambda p: 4 * p.batch * p.vocab)
+        | "You predicted after the last token alone. That is serving; in training every token has a next one to"
+        " predict.",
+        Slip("one-sequence", lambda p: 4 * p.tokens * p.vocab) | "That is one sequence of the batch.",
+        Slip("with-its-gradient", lambda p: 8 * p.batch * p.tokens * p.vocab)
+        | "You counted its gradient too. It will be there a moment later, but the question is about one tensor.",
     ),
 )
 

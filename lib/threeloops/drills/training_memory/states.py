@@ -70,15 +70,6 @@ def _draw_states(rng: random.Random) -> Draw:
     return drawn(name=catalogued.model_name(key), parameters=model_parameters(catalogued.model(key)).total, dp=1)
 
 
-def _derive_states(p: Draw) -> Derivation:
-    return Derivation(
-        value=total_bytes(p, recipe="zero-paper", zero_stage=0),
-        formula="parameters × (2 weight + 2 gradient + 4 master copy + 4 momentum + 4 variance)",
-        substitution=f"{p.parameters:,} × (2 + 2 + 4 + 4 + 4)",
-        source=SOURCE_STATES,
-    )
-
-
 def _count_states(p: Draw) -> float:
     """Make one update step with every array that it takes, and weigh the arrays."""
     import numpy as np
@@ -108,59 +99,33 @@ STATES = Drill(
         " forward and backward read fp16 weights and leave fp16 gradients, the update is done in fp32. Nothing is"
         " sharded. How many bytes do the model states take, activations aside?"
     ),
-    derive=_derive_states,
+    derive=lambda p: Derivation(
+        value=total_bytes(p, recipe="zero-paper", zero_stage=0),
+        formula="parameters × (2 weight + 2 gradient + 4 master copy + 4 momentum + 4 variance)",
+        substitution=f"{p.parameters:,} × (2 + 2 + 4 + 4 + 4)",
+        source=SOURCE_STATES,
+    ),
     count=_count_states,
     slips=(
-        Slip(
-            key="weights-only",
-            wrong=lambda p: 2 * p.parameters,
-            story="That is the model as it is served. Training keeps several more numbers for each of its weights.",
-        ),
-        Slip(
-            key="optimiser-forgotten",
-            wrong=lambda p: 4 * p.parameters,
-            story=(
-                "A weight and its gradient: that is what forward and backward pass need. The update needs more for each"
-                " parameter, and that is most of the bill."
-            ),
-        ),
-        Slip(
-            key="all-sixteen-bit",
-            wrong=lambda p: 8 * p.parameters,
-            story=(
-                "You kept everything in 16 bits. The update would be rounded away: what it adds is far smaller than"
-                " what it is added to."
-            ),
-        ),
-        Slip(
-            key="one-copy-short",
-            wrong=lambda p: 12 * p.parameters,
-            story=(
-                "One fp32 number per parameter is missing. Ask what small updates are added up in, and what Adam"
-                " remembers about a gradient."
-            ),
-        ),
-        Slip(
-            key="gradients-forgotten",
-            wrong=lambda p: 14 * p.parameters,
-            story=(
-                "You left the gradients out. A checkpoint can do without them; the moment between backward pass and"
-                " update cannot."
-            ),
-        ),
-        Slip(
-            key="fp32-gradients",
-            wrong=lambda p: 18 * p.parameters,
-            story="You kept gradients in fp32. Some frameworks do; read again what this one leaves.",
-        ),
-        Slip(
-            key="fp32-gradient-copy",
-            wrong=lambda p: 20 * p.parameters,
-            story=(
-                "You gave the gradients two places, one in each precision. DeepSpeed does that; the recipe asked for"
-                " does not."
-            ),
-        ),
+        Slip("weights-only", lambda p: 2 * p.parameters)
+        | "That is the model as it is served. Training keeps several more numbers for each of its weights.",
+        Slip("optimiser-forgotten", lambda p: 4 * p.parameters)
+        | "A weight and its gradient: that is what forward and backward pass need. The update needs more for each"
+        " parameter, and that is most of the bill.",
+        Slip("all-sixteen-bit", lambda p: 8 * p.parameters)
+        | "You kept everything in 16 bits. The update would be rounded away: what it adds is far smaller than"
+        " what it is added to.",
+        Slip("one-copy-short", lambda p: 12 * p.parameters)
+        | "One fp32 number per parameter is missing. Ask what small updates are added up in, and what Adam"
+        " remembers about a gradient.",
+        Slip("gradients-forgotten", lambda p: 14 * p.parameters)
+        | "You left the gradients out. A checkpoint can do without them; the moment between backward pass and"
+        " update cannot.",
+        Slip("fp32-gradients", lambda p: 18 * p.parameters)
+        | "You kept gradients in fp32. Some frameworks do; read again what this one leaves.",
+        Slip("fp32-gradient-copy", lambda p: 20 * p.parameters)
+        | "You gave the gradients two places, one in each precision. DeepSpeed does that; the recipe asked for"
+        " does not.",
     ),
 )
 
@@ -174,15 +139,6 @@ def _draw_zero(rng: random.Random) -> Draw:
 def _small_zero(rng: random.Random) -> Draw:
     dp = rng.choice((3, 5))
     return drawn(parameters=dp * rng.choice((4, 6)), dp=dp)
-
-
-def _derive_zero_1(p: Draw) -> Derivation:
-    return Derivation(
-        value=total_bytes(p, recipe="megatron", zero_stage=1),
-        formula="parameters × (2 weight + 4 gradient + 12 for the update / data-parallel ranks)",
-        substitution=f"{p.parameters:,} × (2 + 4 + 12 / {p.dp})",
-        source=SOURCE_MEGATRON,
-    )
 
 
 def _placed(p: Draw) -> tuple[list[Parameter], Grid]:
@@ -204,59 +160,33 @@ ZERO_1 = Drill(
         " gradients added up in fp32, and fp32 Adam with a master copy. The optimiser is distributed over the GPUs"
         " (ZeRO stage 1). How many bytes of model states does each GPU hold?"
     ),
-    derive=_derive_zero_1,
+    derive=lambda p: Derivation(
+        value=total_bytes(p, recipe="megatron", zero_stage=1),
+        formula="parameters × (2 weight + 4 gradient + 12 for the update / data-parallel ranks)",
+        substitution=f"{p.parameters:,} × (2 + 4 + 12 / {p.dp})",
+        source=SOURCE_MEGATRON,
+    ),
     count=lambda p: rank_bytes(*_placed(p), zero_stage=1, per_value=FP32_GRADIENTS),
     prerequisites=("memory-model-states",),
     slips=(
-        Slip(
-            key="everything-sharded",
-            wrong=lambda p: 18 * p.parameters / p.dp,
-            story=(
-                "You divided everything by the GPUs. At stage 1 each of them still computes with all weights and leaves"
-                " all gradients."
-            ),
-        ),
-        Slip(
-            key="gradients-sharded",
-            wrong=lambda p: (2 + 16 / p.dp) * p.parameters,
-            story="You sharded the gradients as well. That is the next stage.",
-        ),
-        Slip(
-            key="nothing-sharded",
-            wrong=lambda p: 18 * p.parameters,
-            story="That is plain data parallelism, where each GPU keeps a whole optimiser.",
-        ),
-        Slip(
-            key="sixteen-bit-gradients",
-            wrong=lambda p: (4 + 12 / p.dp) * p.parameters,
-            story="You kept gradients in 16 bits. Read again what they are added up in.",
-        ),
-        Slip(
-            key="optimiser-forgotten",
-            wrong=lambda p: 6 * p.parameters,
-            story="You forgot the optimiser. It is spread thin, but a part of it is still here.",
-        ),
-        Slip(
-            key="one-copy-short",
-            wrong=lambda p: (6 + 8 / p.dp) * p.parameters,
-            story=(
-                "One fp32 number per parameter is missing from the optimiser: the master copy, or one of Adam's"
-                " moments."
-            ),
-        ),
+        Slip("everything-sharded", lambda p: 18 * p.parameters / p.dp)
+        | "You divided everything by the GPUs. At stage 1 each of them still computes with all weights and leaves"
+        " all gradients.",
+        Slip("gradients-sharded", lambda p: (2 + 16 / p.dp) * p.parameters)
+        | "You sharded the gradients as well. That is the next stage.",
+        Slip("nothing-sharded", lambda p: 18 * p.parameters)
+        | "That is plain data parallelism, where each GPU keeps a whole optimiser.",
+        Slip("sixteen-bit-gradients", lambda p: (4 + 12 / p.dp) * p.parameters)
+        | "You kept gradients in 16 bits. Read again what they are added up in.",
+        Slip("optimiser-forgotten", lambda p: 6 * p.parameters)
+        | "You forgot the optimiser. It is spread thin, but a part of it is still here.",
+        Slip("one-copy-short", lambda p: (6 + 8 / p.dp) * p.parameters)
+        | "One fp32 number per parameter is missing from the optimiser: the master copy, or one of Adam's"
+        " moments.",
     ),
 )
 
 # --- ZeRO stage 2 --------------------------------------------------------------------------------
-
-
-def _derive_zero_2(p: Draw) -> Derivation:
-    return Derivation(
-        value=total_bytes(p, recipe="zero-paper", zero_stage=2),
-        formula="parameters × (2 weight + (2 gradient + 12 for the update) / data-parallel ranks)",
-        substitution=f"{p.parameters:,} × (2 + (2 + 12) / {p.dp})",
-        source=SOURCE_ZERO,
-    )
 
 
 ZERO_2 = Drill(
@@ -273,38 +203,26 @@ ZERO_2 = Drill(
         " gradients and fp32 Adam with a master copy. With ZeRO stage 2, each gradient goes to the GPU that will use"
         " it and is dropped elsewhere. How many bytes of model states does each GPU hold?"
     ),
-    derive=_derive_zero_2,
+    derive=lambda p: Derivation(
+        value=total_bytes(p, recipe="zero-paper", zero_stage=2),
+        formula="parameters × (2 weight + (2 gradient + 12 for the update) / data-parallel ranks)",
+        substitution=f"{p.parameters:,} × (2 + (2 + 12) / {p.dp})",
+        source=SOURCE_ZERO,
+    ),
     count=lambda p: rank_bytes(*_placed(p), zero_stage=2, per_value=MIXED),
     prerequisites=("memory-model-states", "memory-zero-1"),
     slips=(
-        Slip(
-            key="weights-sharded",
-            wrong=lambda p: 16 * p.parameters / p.dp,
-            story="You sharded the weights as well. That is the next stage; here every GPU has them all at hand.",
-        ),
-        Slip(
-            key="optimiser-only",
-            wrong=lambda p: (4 + 12 / p.dp) * p.parameters,
-            story="You left every gradient on every GPU. That is the stage before.",
-        ),
-        Slip(
-            key="nothing-sharded",
-            wrong=lambda p: 16 * p.parameters,
-            story="That is plain data parallelism, where each GPU keeps everything.",
-        ),
-        Slip(
-            key="one-copy-short",
-            wrong=lambda p: (2 + 10 / p.dp) * p.parameters,
-            story=(
-                "One fp32 number per parameter is missing from the optimiser: the master copy, or one of Adam's"
-                " moments."
-            ),
-        ),
-        Slip(
-            key="weights-forgotten",
-            wrong=lambda p: 14 / p.dp * p.parameters,
-            story="You counted what is sharded. What is not sharded stands on every GPU in full.",
-        ),
+        Slip("weights-sharded", lambda p: 16 * p.parameters / p.dp)
+        | "You sharded the weights as well. That is the next stage; here every GPU has them all at hand.",
+        Slip("optimiser-only", lambda p: (4 + 12 / p.dp) * p.parameters)
+        | "You left every gradient on every GPU. That is the stage before.",
+        Slip("nothing-sharded", lambda p: 16 * p.parameters)
+        | "That is plain data parallelism, where each GPU keeps everything.",
+        Slip("one-copy-short", lambda p: (2 + 10 / p.dp) * p.parameters)
+        | "One fp32 number per parameter is missing from the optimiser: the master copy, or one of Adam's"
+        " moments.",
+        Slip("weights-forgotten", lambda p: 14 / p.dp * p.parameters)
+        | "You counted what is sharded. What is not sharded stands on every GPU in full.",
     ),
 )
 
