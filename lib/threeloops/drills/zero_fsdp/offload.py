@@ -27,20 +27,6 @@ def _small_fetch(rng: random.Random) -> Draw:
     return drawn(size=FLOAT * ranks * rng.choice((3, 7)), ranks=ranks, link=rng.choice((12.0, 20.0)), exchange=150.0)
 
 
-def _derive_fetch(p: Draw) -> Derivation:
-    return Derivation(
-        value=offload.sharded_fetch_s(
-            size_bytes=p.size, ranks=p.ranks, link_bytes_per_s_one_way=p.link, exchange_bytes_per_s_one_way=p.exchange
-        ),
-        formula="size / (n × rate of a host link) + (n − 1)/n × size / rate between GPUs",
-        substitution=(
-            f"{giga(p.size)} / ({p.ranks} × {giga(p.link)}) + {p.ranks - 1}/{p.ranks} × {giga(p.size)} /"
-            f" {giga(p.exchange)}"
-        ),
-        source=f"{PAPER} 6.1 (bandwidth-centric partitioning)",
-    )
-
-
 def _count_fetch(p: Draw) -> float:
     """Each link brings its rank's shard; then the shards walk a ring, and the messages are weighed."""
     import numpy as np  # which a reader's own drills do not need
@@ -65,41 +51,34 @@ FETCH = Drill(
         f" shard, all at the same time; afterwards they all-gather the shards over links of {fmt_si(p.exchange, 'B/s')}"
         " one way. Latency is negligible. How long does it take until every GPU has the layer?"
     ),
-    derive=_derive_fetch,
+    derive=lambda p: Derivation(
+        value=offload.sharded_fetch_s(
+            size_bytes=p.size, ranks=p.ranks, link_bytes_per_s_one_way=p.link, exchange_bytes_per_s_one_way=p.exchange
+        ),
+        formula="size / (n × rate of a host link) + (n − 1)/n × size / rate between GPUs",
+        substitution=(
+            f"{giga(p.size)} / ({p.ranks} × {giga(p.link)}) + {p.ranks - 1}/{p.ranks} × {giga(p.size)} /"
+            f" {giga(p.exchange)}"
+        ),
+        source=f"{PAPER} 6.1 (bandwidth-centric partitioning)",
+    ),
     count=_count_fetch,
     prerequisites=("reduce-scatter",),
     slips=(
+        Slip("one-link", lambda p: p.size / p.link + (p.ranks - 1) / p.ranks * p.size / p.exchange)
+        | "You brought the whole layer over one link. The others stand idle meanwhile, and need not.",
+        Slip("shards-only", lambda p: p.size / p.ranks / p.link)
+        | "Now every GPU has a shard. No GPU can compute with it yet.",
+        Slip("own-shard-sent", lambda p: p.size / p.ranks / p.link + p.size / p.exchange)
+        | "You let each GPU receive the whole layer from the others. A part of it is there already.",
         Slip(
-            key="one-link",
-            wrong=lambda p: p.size / p.link + (p.ranks - 1) / p.ranks * p.size / p.exchange,
-            story="You brought the whole layer over one link. The others stand idle meanwhile, and need not.",
-        ),
-        Slip(
-            key="shards-only",
-            wrong=lambda p: p.size / p.ranks / p.link,
-            story="Now every GPU has a shard. No GPU can compute with it yet.",
-        ),
-        Slip(
-            key="own-shard-sent",
-            wrong=lambda p: p.size / p.ranks / p.link + p.size / p.exchange,
-            story="You let each GPU receive the whole layer from the others. A part of it is there already.",
-        ),
-        Slip(
-            key="everything-by-all",
-            wrong=lambda p: p.size / p.ranks / p.link + (p.ranks - 1) / p.ranks**2 * p.size / p.exchange,
-            story=(
-                "You divided the exchange among the GPUs as well. Each of them must receive all the shards that it"
-                " lacks."
-            ),
-        ),
-        Slip(
-            key="each-for-itself",
-            wrong=lambda p: p.size / p.link,
-            story=(
-                "You let every GPU fetch the whole layer for itself. The same bytes then cross from the host several"
-                " times."
-            ),
-        ),
+            "everything-by-all", lambda p: p.size / p.ranks / p.link + (p.ranks - 1) / p.ranks**2 * p.size / p.exchange
+        )
+        | "You divided the exchange among the GPUs as well. Each of them must receive all the shards that it"
+        " lacks.",
+        Slip("each-for-itself", lambda p: p.size / p.link)
+        | "You let every GPU fetch the whole layer for itself. The same bytes then cross from the host several"
+        " times.",
     ),
     function=AsFunction(
         takes=("size", "ranks", "link", "exchange"),
@@ -114,10 +93,6 @@ FETCH = Drill(
 def _draw_tokens(rng: random.Random) -> Draw:
     speed = rng.choice((120, 280, 320, 400, 450, 480)) * TFLOP
     return drawn(share=rng.choice((0.6, 0.7, 0.75, 0.8, 0.9)), speed=speed, rate=rng.choice((12, 20, 25, 45, 50)) * GB)
-
-
-def _small_tokens(rng: random.Random) -> Draw:
-    return drawn(share=rng.choice((0.6, 0.75, 0.8)), speed=rng.choice((8.0, 12.0)) * 2, rate=2.0)
 
 
 def _derive_tokens(p: Draw) -> Derivation:
@@ -167,7 +142,7 @@ TOKENS = Drill(
     unit="",
     target_s=180,
     draw=_draw_tokens,
-    small=_small_tokens,
+    small=lambda rng: drawn(share=rng.choice((0.6, 0.75, 0.8)), speed=rng.choice((8.0, 12.0)) * 2, rate=2.0),
     prompt=lambda p: (
         "All weights (16 bits) wait in host memory. Per micro-batch each is fetched for the forward pass, for the"
         " recomputed forward pass and for the backward pass, and its 16-bit gradient is sent back; each GPU gets"
@@ -178,58 +153,23 @@ TOKENS = Drill(
     derive=_derive_tokens,
     count=_count_tokens,
     slips=(
-        Slip(
-            key="share-for-odds",
-            wrong=lambda p: _tokens(p, odds=p.share),
-            story=(
-                "You multiplied by the share. What is needed is the ratio of computing to moving, not of computing to"
-                " everything."
-            ),
-        ),
-        Slip(
-            key="break-even",
-            wrong=lambda p: _tokens(p, odds=1),
-            story="That is where computing takes as long as moving: half of the time, when the two take turns.",
-        ),
-        Slip(
-            key="odds-inverted",
-            wrong=lambda p: _tokens(p, odds=(1 - p.share) / p.share),
-            story="You turned the ratio over: there the GPU waits for that share of the time.",
-        ),
-        Slip(
-            key="a-crossing-forgotten",
-            wrong=lambda p: _tokens(p, odds=p.share / (1 - p.share), crossing=6),
-            story="You counted three crossings. The question names one more.",
-        ),
-        Slip(
-            key="fp32-crossings",
-            wrong=lambda p: _tokens(p, odds=p.share / (1 - p.share), crossing=16),
-            story="You moved four bytes per value. What crosses is in 16 bits.",
-        ),
-        Slip(
-            key="forward-only",
-            wrong=lambda p: _tokens(p, odds=p.share / (1 - p.share), flops=2),
-            story="You counted the FLOPs of one forward pass against the bytes of all passes.",
-        ),
+        Slip("share-for-odds", lambda p: _tokens(p, odds=p.share))
+        | "You multiplied by the share. What is needed is the ratio of computing to moving, not of computing to"
+        " everything.",
+        Slip("break-even", lambda p: _tokens(p, odds=1))
+        | "That is where computing takes as long as moving: half of the time, when the two take turns.",
+        Slip("odds-inverted", lambda p: _tokens(p, odds=(1 - p.share) / p.share))
+        | "You turned the ratio over: there the GPU waits for that share of the time.",
+        Slip("a-crossing-forgotten", lambda p: _tokens(p, odds=p.share / (1 - p.share), crossing=6))
+        | "You counted three crossings. The question names one more.",
+        Slip("fp32-crossings", lambda p: _tokens(p, odds=p.share / (1 - p.share), crossing=16))
+        | "You moved four bytes per value. What crosses is in 16 bits.",
+        Slip("forward-only", lambda p: _tokens(p, odds=p.share / (1 - p.share), flops=2))
+        | "You counted the FLOPs of one forward pass against the bytes of all passes.",
     ),
 )
 
 # --- tiles ---------------------------------------------------------------------------------------
-
-
-def _draw_tiles(rng: random.Random) -> Draw:
-    return drawn(hidden=768 * rng.randrange(14, 44), wide=4, tiles=rng.choice((6, 8, 12, 16)), per_value=4)
-
-
-def _derive_tiles(p: Draw) -> Derivation:
-    return Derivation(
-        value=offload.tiled_working_bytes(
-            inputs=p.hidden, outputs=p.wide * p.hidden, tiles=p.tiles, bytes_per_parameter=p.per_value
-        ),
-        formula="hidden × 4 × hidden × (2 + 2) / tiles",
-        substitution=f"{p.hidden} × {p.wide} × {p.hidden} × {p.per_value} / {p.tiles}",
-        source=f"{PAPER}s 3 and 5.1.3 (memory-centric tiling)",
-    )
 
 
 def _count_tiles(p: Draw) -> float:
@@ -251,7 +191,7 @@ TILES = Drill(
     unit="B",
     capacity=True,
     target_s=90,
-    draw=_draw_tiles,
+    draw=lambda rng: drawn(hidden=768 * rng.randrange(14, 44), wide=4, tiles=rng.choice((6, 8, 12, 16)), per_value=4),
     small=lambda rng: drawn(hidden=rng.choice((6, 12, 18)), wide=4, tiles=rng.choice((3, 6)), per_value=4),
     prompt=lambda p: (
         f"Under ZeRO stage 3, the first matrix of an MLP, {p.hidden:,} to {p.wide * p.hidden:,}, is run as {p.tiles}"
@@ -259,34 +199,25 @@ TILES = Drill(
         " in the backward pass its 16-bit gradient stands beside them. How many bytes of weights and gradient must"
         " there be room for at a time?"
     ),
-    derive=_derive_tiles,
+    derive=lambda p: Derivation(
+        value=offload.tiled_working_bytes(
+            inputs=p.hidden, outputs=p.wide * p.hidden, tiles=p.tiles, bytes_per_parameter=p.per_value
+        ),
+        formula="hidden × 4 × hidden × (2 + 2) / tiles",
+        substitution=f"{p.hidden} × {p.wide} × {p.hidden} × {p.per_value} / {p.tiles}",
+        source=f"{PAPER}s 3 and 5.1.3 (memory-centric tiling)",
+    ),
     count=_count_tiles,
     slips=(
-        Slip(
-            key="untiled",
-            wrong=lambda p: p.hidden * p.wide * p.hidden * p.per_value,
-            story="That is the whole matrix with its gradient. Tiles are released before the next one comes.",
-        ),
-        Slip(
-            key="no-gradient",
-            wrong=lambda p: p.hidden * p.wide * p.hidden * 2 / p.tiles,
-            story="You made room for weights. In the backward pass they have company.",
-        ),
-        Slip(
-            key="square",
-            wrong=lambda p: p.hidden * p.hidden * p.per_value / p.tiles,
-            story="You took the matrix for a square one.",
-        ),
-        Slip(
-            key="cut-twice",
-            wrong=lambda p: p.hidden * p.wide * p.hidden * p.per_value / p.tiles**2,
-            story="You cut both sides of the matrix. That makes more tiles than there are.",
-        ),
-        Slip(
-            key="optimiser-too",
-            wrong=lambda p: p.hidden * p.wide * p.hidden * 16 / p.tiles,
-            story="You gathered the optimiser's state with them. It is not needed to multiply, and stays where it is.",
-        ),
+        Slip("untiled", lambda p: p.hidden * p.wide * p.hidden * p.per_value)
+        | "That is the whole matrix with its gradient. Tiles are released before the next one comes.",
+        Slip("no-gradient", lambda p: p.hidden * p.wide * p.hidden * 2 / p.tiles)
+        | "You made room for weights. In the backward pass they have company.",
+        Slip("square", lambda p: p.hidden * p.hidden * p.per_value / p.tiles) | "You took the matrix for a square one.",
+        Slip("cut-twice", lambda p: p.hidden * p.wide * p.hidden * p.per_value / p.tiles**2)
+        | "You cut both sides of the matrix. That makes more tiles than there are.",
+        Slip("optimiser-too", lambda p: p.hidden * p.wide * p.hidden * 16 / p.tiles)
+        | "You gathered the optimiser's state with them. It is not needed to multiply, and stays where it is.",
     ),
 )
 

@@ -33,23 +33,6 @@ def _small_ranks(rng: random.Random) -> Draw:
     return drawn(parameters=parameters, budget=2 * parameters + 14 * rng.choice((7, 11, 13)))
 
 
-def _derive_ranks(p: Draw) -> Derivation:
-    return Derivation(
-        value=fewest_data_parallel_ranks(
-            parameters=ParameterBuckets.plain(p.parameters),
-            recipe="zero-paper",
-            zero_stage=2,
-            usable_bytes=p.budget,
-        ),
-        formula=(
-            "14 × parameters / (budget − 2 × parameters), rounded up: weights are whole on every GPU, the other 14"
-            " bytes are shared"
-        ),
-        substitution=f"ceil(14 × {giga(p.parameters)} / ({giga(p.budget)} − 2 × {giga(p.parameters)}))",
-        source=SOURCE_ZERO,
-    )
-
-
 def _count_ranks(p: Draw) -> float:
     """Add a GPU until the fullest one has room, dealing every value's state out anew each time."""
     ranks = 1
@@ -80,33 +63,32 @@ RANKS_TO_FIT = Drill(
         f" fp32 Adam with a master copy. Each GPU has {fmt_bytes(p.budget, base=10)} left for model states. What is the"
         " smallest number of GPUs with which it fits?"
     ),
-    derive=_derive_ranks,
+    derive=lambda p: Derivation(
+        value=fewest_data_parallel_ranks(
+            parameters=ParameterBuckets.plain(p.parameters),
+            recipe="zero-paper",
+            zero_stage=2,
+            usable_bytes=p.budget,
+        ),
+        formula=(
+            "14 × parameters / (budget − 2 × parameters), rounded up: weights are whole on every GPU, the other 14"
+            " bytes are shared"
+        ),
+        substitution=f"ceil(14 × {giga(p.parameters)} / ({giga(p.budget)} − 2 × {giga(p.parameters)}))",
+        source=SOURCE_ZERO,
+    ),
     count=_count_ranks,
     prerequisites=("memory-zero-2",),
     slips=(
-        Slip(
-            key="stage-3",
-            wrong=lambda p: ceil(16 * p.parameters / p.budget),
-            story="You shared everything. At this stage one thing stays whole on every GPU, however many there are.",
-        ),
-        Slip(
-            key="no-master",
-            wrong=lambda p: ceil(10 * p.parameters / (p.budget - 2 * p.parameters)),
-            story=(
-                "You shared Adam's two moments and the gradients. The weights that Adam updates are a copy of their"
-                " own."
-            ),
-        ),
-        Slip(
-            key="gradients-forgotten",
-            wrong=lambda p: ceil(12 * p.parameters / (p.budget - 2 * p.parameters)),
-            story="You shared the optimiser's state. What else does this stage share?",
-        ),
-        Slip(
-            key="weights-twice",
-            wrong=lambda p: ceil(16 * p.parameters / (p.budget - 2 * p.parameters)),
-            story="You put the 16-bit weights on every GPU and shared them as well.",
-        ),
+        Slip("stage-3", lambda p: ceil(16 * p.parameters / p.budget))
+        | "You shared everything. At this stage one thing stays whole on every GPU, however many there are.",
+        Slip("no-master", lambda p: ceil(10 * p.parameters / (p.budget - 2 * p.parameters)))
+        | "You shared Adam's two moments and the gradients. The weights that Adam updates are a copy of their"
+        " own.",
+        Slip("gradients-forgotten", lambda p: ceil(12 * p.parameters / (p.budget - 2 * p.parameters)))
+        | "You shared the optimiser's state. What else does this stage share?",
+        Slip("weights-twice", lambda p: ceil(16 * p.parameters / (p.budget - 2 * p.parameters)))
+        | "You put the 16-bit weights on every GPU and shared them as well.",
     ),
     function=AsFunction(
         takes=("parameters", "budget"),
@@ -178,34 +160,17 @@ UNEVEN_ROWS = Drill(
     derive=_derive_rows,
     count=_count_rows,
     slips=(
-        Slip(
-            key="mean-share",
-            wrong=lambda p: p.rows / p.ranks * p.width * p.bytes_per_element,
-            story="You divided evenly. No rank holds a fraction of a row.",
-        ),
-        Slip(
-            key="full-block",
-            wrong=lambda p: ceil(p.rows / p.ranks) * p.width * p.bytes_per_element,
-            story="That is the first GPU's share. Count how many rows are left when the others have theirs.",
-        ),
-        Slip(
-            key="rounded-down",
-            wrong=lambda p: p.rows // p.ranks * p.width * p.bytes_per_element,
-            story="You gave the surplus rows to the first GPUs, one each. The blocks here are equal, but for the last.",
-        ),
-        Slip(
-            key="remainder",
-            wrong=lambda p: p.rows % p.ranks * p.width * p.bytes_per_element,
-            story=(
-                "You took the remainder of the division. It counts rows that are over when blocks are too small, not"
-                " what the last block is left with."
-            ),
-        ),
-        Slip(
-            key="whole-matrix",
-            wrong=lambda p: p.rows * p.width * p.bytes_per_element,
-            story="That is the whole matrix, which stands on a GPU only while its layer computes.",
-        ),
+        Slip("mean-share", lambda p: p.rows / p.ranks * p.width * p.bytes_per_element)
+        | "You divided evenly. No rank holds a fraction of a row.",
+        Slip("full-block", lambda p: ceil(p.rows / p.ranks) * p.width * p.bytes_per_element)
+        | "That is the first GPU's share. Count how many rows are left when the others have theirs.",
+        Slip("rounded-down", lambda p: p.rows // p.ranks * p.width * p.bytes_per_element)
+        | "You gave the surplus rows to the first GPUs, one each. The blocks here are equal, but for the last.",
+        Slip("remainder", lambda p: p.rows % p.ranks * p.width * p.bytes_per_element)
+        | "You took the remainder of the division. It counts rows that are over when blocks are too small, not"
+        " what the last block is left with.",
+        Slip("whole-matrix", lambda p: p.rows * p.width * p.bytes_per_element)
+        | "That is the whole matrix, which stands on a GPU only while its layer computes.",
     ),
     function=AsFunction(
         takes=("rows", "width", "ranks", "rank", "bytes_per_element"),

@@ -106,52 +106,23 @@ ACCUMULATED = Drill(
     count=_count_accumulated,
     prerequisites=("fully-sharded-traffic",),
     slips=(
-        Slip(
-            key="scattered-each-time",
-            wrong=lambda p: _bytes(p, 2 * p.micro_batches, p.micro_batches),
-            story="You scattered gradients after every micro-batch. That is what was switched off here.",
-        ),
-        Slip(
-            key="sixteen-bit-gradients",
-            wrong=lambda p: _bytes(p, 2 * p.micro_batches, 1, gradient=2),
-            story="You sent gradients in the format of the weights. The policy names two formats.",
-        ),
-        Slip(
-            key="fp32-weights",
-            wrong=lambda p: _bytes(p, 2 * p.micro_batches, 1, weight=4),
-            story="You gathered weights in the format in which they are stored. They are cast before they travel.",
-        ),
-        Slip(
-            key="one-gather",
-            wrong=lambda p: _bytes(p, p.micro_batches, 1),
-            story=(
-                "You gathered weights once per micro-batch. What was dropped after the forward pass is missing in the"
-                " backward pass."
-            ),
-        ),
-        Slip(
-            key="one-micro-batch",
-            wrong=lambda p: _bytes(p, 2, 1),
-            story="You counted one micro-batch. Gradients may wait; weights are needed in each of them.",
-        ),
-        Slip(
-            key="many-ranks-limit",
-            wrong=lambda p: _bytes(p, 2 * p.micro_batches, 1) * p.ranks / (p.ranks - 1),
-            story="That is what it comes to among very many ranks. A rank need not send its own shard to itself.",
-        ),
+        Slip("scattered-each-time", lambda p: _bytes(p, 2 * p.micro_batches, p.micro_batches))
+        | "You scattered gradients after every micro-batch. That is what was switched off here.",
+        Slip("sixteen-bit-gradients", lambda p: _bytes(p, 2 * p.micro_batches, 1, gradient=2))
+        | "You sent gradients in the format of the weights. The policy names two formats.",
+        Slip("fp32-weights", lambda p: _bytes(p, 2 * p.micro_batches, 1, weight=4))
+        | "You gathered weights in the format in which they are stored. They are cast before they travel.",
+        Slip("one-gather", lambda p: _bytes(p, p.micro_batches, 1))
+        | "You gathered weights once per micro-batch. What was dropped after the forward pass is missing in the"
+        " backward pass.",
+        Slip("one-micro-batch", lambda p: _bytes(p, 2, 1))
+        | "You counted one micro-batch. Gradients may wait; weights are needed in each of them.",
+        Slip("many-ranks-limit", lambda p: _bytes(p, 2 * p.micro_batches, 1) * p.ranks / (p.ranks - 1))
+        | "That is what it comes to among very many ranks. A rank need not send its own shard to itself.",
     ),
 )
 
 # --- hybrid sharding -----------------------------------------------------------------------------
-
-
-def _draw_hybrid(rng: random.Random) -> Draw:
-    return drawn(
-        parameters=rng.randrange(7_000_000_000, 34_000_000_000, 1_000_000_000),
-        per_node=8,
-        nodes=rng.choice((5, 6, 7, 9, 10, 12)),
-        bytes_per_element=2,
-    )
 
 
 def _small_hybrid(rng: random.Random) -> Draw:
@@ -193,7 +164,12 @@ HYBRID = Drill(
     title="Shards that stay in the node",
     unit="B",
     target_s=120,
-    draw=_draw_hybrid,
+    draw=lambda rng: drawn(
+        parameters=rng.randrange(7_000_000_000, 34_000_000_000, 1_000_000_000),
+        per_node=8,
+        nodes=rng.choice((5, 6, 7, 9, 10, 12)),
+        bytes_per_element=2,
+    ),
     small=_small_hybrid,
     prompt=lambda p: (
         f"A model of {billions(p.parameters)} parameters trains on {p.nodes} nodes of {p.per_node} GPUs with hybrid"
@@ -205,36 +181,21 @@ HYBRID = Drill(
     count=_count_hybrid,
     prerequisites=("reduce-scatter",),
     slips=(
+        Slip("whole-gradient", lambda p: 2 * (p.nodes - 1) / p.nodes * p.parameters * p.bytes_per_element)
+        | "You sent the whole gradient between nodes. By then each GPU owns a part of it.",
+        Slip("one-way", lambda p: (p.nodes - 1) / p.nodes * p.parameters / p.per_node * p.bytes_per_element)
+        | "That is half of an all-reduce. All nodes must end with the sum, not with a part of it each.",
+        Slip("weights-too", lambda p: 3 * (p.nodes - 1) / p.nodes * p.parameters / p.per_node * p.bytes_per_element)
+        | "You counted three exchanges, as for full sharding. Whose weights have to come from another node?",
+        Slip("fully-sharded", lambda p: 3 * (p.nodes - 1) / p.nodes * p.parameters * p.bytes_per_element)
+        | "You let whole weights and gradients cross between nodes, as if nothing were kept inside them.",
         Slip(
-            key="whole-gradient",
-            wrong=lambda p: 2 * (p.nodes - 1) / p.nodes * p.parameters * p.bytes_per_element,
-            story="You sent the whole gradient between nodes. By then each GPU owns a part of it.",
-        ),
-        Slip(
-            key="one-way",
-            wrong=lambda p: (p.nodes - 1) / p.nodes * p.parameters / p.per_node * p.bytes_per_element,
-            story="That is half of an all-reduce. All nodes must end with the sum, not with a part of it each.",
-        ),
-        Slip(
-            key="weights-too",
-            wrong=lambda p: 3 * (p.nodes - 1) / p.nodes * p.parameters / p.per_node * p.bytes_per_element,
-            story="You counted three exchanges, as for full sharding. Whose weights have to come from another node?",
-        ),
-        Slip(
-            key="fully-sharded",
-            wrong=lambda p: 3 * (p.nodes - 1) / p.nodes * p.parameters * p.bytes_per_element,
-            story="You let whole weights and gradients cross between nodes, as if nothing were kept inside them.",
-        ),
-        Slip(
-            key="shared-by-all",
-            wrong=lambda p: 2 * (p.nodes - 1) / p.nodes * p.parameters / (p.per_node * p.nodes) * p.bytes_per_element,
-            story="You divided the gradient by all GPUs. It is sharded over those of one node.",
-        ),
-        Slip(
-            key="many-nodes-limit",
-            wrong=lambda p: 2 * p.parameters / p.per_node * p.bytes_per_element,
-            story="That is what it comes to among very many nodes. A node need not send its own part to itself.",
-        ),
+            "shared-by-all",
+            lambda p: 2 * (p.nodes - 1) / p.nodes * p.parameters / (p.per_node * p.nodes) * p.bytes_per_element,
+        )
+        | "You divided the gradient by all GPUs. It is sharded over those of one node.",
+        Slip("many-nodes-limit", lambda p: 2 * p.parameters / p.per_node * p.bytes_per_element)
+        | "That is what it comes to among very many nodes. A node need not send its own part to itself.",
     ),
 )
 

@@ -96,31 +96,16 @@ HOST = Drill(
     derive=_derive_host,
     count=_count_host,
     slips=(
-        Slip(
-            key="state-read-only",
-            wrong=lambda p: _update(p).total_s - p.parameters * 12 / p.memory,
-            story="You let the state through memory once. An update reads it and writes it.",
-        ),
-        Slip(
-            key="links-only",
-            wrong=lambda p: _update(p).down_s + _update(p).up_s,
-            story="You counted the way down and up. What the CPU does between takes longer than both.",
-        ),
-        Slip(
-            key="memory-only",
-            wrong=lambda p: _update(p).update_s,
-            story="You counted the update. Gradients have to get there, and weights back.",
-        ),
-        Slip(
-            key="one-link",
-            wrong=lambda p: _update(p).update_s + p.links * (_update(p).down_s + _update(p).up_s),
-            story="You sent everything over one link. Each GPU has its own, for its own shard.",
-        ),
-        Slip(
-            key="never-returned",
-            wrong=lambda p: _update(p).down_s + _update(p).update_s,
-            story="You left the new weights on the host.",
-        ),
+        Slip("state-read-only", lambda p: _update(p).total_s - p.parameters * 12 / p.memory)
+        | "You let the state through memory once. An update reads it and writes it.",
+        Slip("links-only", lambda p: _update(p).down_s + _update(p).up_s)
+        | "You counted the way down and up. What the CPU does between takes longer than both.",
+        Slip("memory-only", lambda p: _update(p).update_s)
+        | "You counted the update. Gradients have to get there, and weights back.",
+        Slip("one-link", lambda p: _update(p).update_s + p.links * (_update(p).down_s + _update(p).up_s))
+        | "You sent everything over one link. Each GPU has its own, for its own shard.",
+        Slip("never-returned", lambda p: _update(p).down_s + _update(p).update_s)
+        | "You left the new weights on the host.",
     ),
 )
 
@@ -190,34 +175,17 @@ DRIVES = Drill(
     derive=_derive_drives,
     count=_count_drives,
     slips=(
-        Slip(
-            key="read-only",
-            wrong=lambda p: _drives(p, write=0),
-            story="You read the state. An update that is not written back did not happen.",
-        ),
-        Slip(
-            key="written-only",
-            wrong=lambda p: _drives(p, read=0),
-            story="You wrote the new state. It was made from the old one, which had to come from somewhere.",
-        ),
-        Slip(
-            key="whole-model-each",
-            wrong=lambda p: p.nodes * _drives(p),
-            story="You gave each node the state of the whole model. It is sharded.",
-        ),
-        Slip(
-            key="moments-only",
-            wrong=lambda p: _drives(p, each=8),
-            story="You moved Adam's two moments. A third array is updated with them.",
-        ),
-        Slip(
-            key="all-sixteen",
-            wrong=lambda p: _drives(p, each=16),
-            story=(
-                "You moved the 16-bit weights and gradients as well. The question puts the optimiser's state on the"
-                " drives."
-            ),
-        ),
+        Slip("read-only", lambda p: _drives(p, write=0))
+        | "You read the state. An update that is not written back did not happen.",
+        Slip("written-only", lambda p: _drives(p, read=0))
+        | "You wrote the new state. It was made from the old one, which had to come from somewhere.",
+        Slip("whole-model-each", lambda p: p.nodes * _drives(p))
+        | "You gave each node the state of the whole model. It is sharded.",
+        Slip("moments-only", lambda p: _drives(p, each=8))
+        | "You moved Adam's two moments. A third array is updated with them.",
+        Slip("all-sixteen", lambda p: _drives(p, each=16))
+        | "You moved the 16-bit weights and gradients as well. The question puts the optimiser's state on the"
+        " drives.",
     ),
 )
 
