@@ -2,6 +2,7 @@
 keeps a PNG of it for every other reader.
 
 look        colours, shapes and sizes
+channels    how a mark takes its place, colour and words from its rows
 figure      what every function here returns: a drawing with its title, its caption and its words (still: the PNG)
 narrow      a drawing's form for a phone
 plans       and that of a plan of boxes

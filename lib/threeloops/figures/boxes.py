@@ -22,6 +22,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 # Fill, border and text of a box, by what it is.
@@ -89,12 +90,7 @@ def boxes(
     spread = {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}}
 
     def colours(column: int) -> dict[str, Any]:
-        return {
-            "field": "kind",
-            "type": "nominal",
-            "legend": None,
-            "scale": {"domain": kinds, "range": [KINDS[kind][column] for kind in kinds]},
-        }
+        return nominal("kind", legend=None, scale={"domain": kinds, "range": [KINDS[kind][column] for kind in kinds]})
 
     return Figure(
         title=title,
@@ -105,24 +101,24 @@ def boxes(
             "width": width,
             "height": height,
             "layer": [
-                {
-                    "data": {"values": rectangles},
-                    "mark": {"type": "rect", "strokeWidth": 1.2, "aria": False},
-                    "encoding": {**spread, "fill": colours(0), "stroke": colours(1)},
-                },
-                {
-                    "data": {"values": [row for box in plan for row in _lines(box)]},
-                    "mark": {"type": "text", "baseline": "middle", "aria": False},
-                    "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": colours(2)},
-                },
-                {
-                    "data": {"values": [_shaft(arrow) for arrow in arrows]},
-                    "mark": {"type": "rule", "color": look.INK, "aria": False},
-                    "encoding": spread,
-                },
-                {
-                    "data": {"values": [{"x": a.to_x, "y": a.to_y, "angle": _angle(a)} for a in arrows]},
-                    "mark": {
+                layer(
+                    {"type": "rect", "strokeWidth": 1.2, "aria": False},
+                    rectangles,
+                    **spread,
+                    fill=colours(0),
+                    stroke=colours(1),
+                ),
+                layer(
+                    {"type": "text", "baseline": "middle", "aria": False},
+                    [row for box in plan for row in _lines(box)],
+                    x=x,
+                    y=y,
+                    text="text",
+                    color=colours(2),
+                ),
+                layer({"type": "rule", "color": look.INK, "aria": False}, [_shaft(one) for one in arrows], **spread),
+                layer(
+                    {
                         "type": "point",
                         "shape": "wedge",
                         "filled": True,
@@ -131,20 +127,18 @@ def boxes(
                         "opacity": 1,
                         "aria": False,
                     },
-                    "encoding": {"x": x, "y": y, "angle": {"field": "angle", "type": "quantitative", "scale": None}},
-                },
+                    [{"x": a.to_x, "y": a.to_y, "angle": _angle(a)} for a in arrows],
+                    x=x,
+                    y=y,
+                    angle=quantitative("angle", scale=None),
+                ),
             ],
         },
     )
 
 
 def _place(name: str, size: int, *, reverse: bool = False) -> dict[str, Any]:
-    return {
-        "field": name,
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [0, size], "nice": False, "reverse": reverse},
-    }
+    return quantitative(name, axis=None, scale={"domain": [0, size], "nice": False, "reverse": reverse})
 
 
 def _lines(box: Box) -> list[dict[str, Any]]:

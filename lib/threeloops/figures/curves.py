@@ -18,6 +18,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 HEIGHT = 270
@@ -46,7 +47,7 @@ class Axis:
         axis: dict[str, Any] = {"format": self.format or ("~g" if self.log else "~r"), "tickCount": 6}
         if self.ticks:
             axis["values"] = list(self.ticks)
-        return {"field": field, "type": "quantitative", "title": self.title, "scale": scale, "axis": axis}
+        return quantitative(field, title=self.title, scale=scale, axis=axis)
 
 
 def curves(
@@ -94,12 +95,11 @@ def _lines(names: list[str], places: Mapping[str, Any], *, steps: bool, dots: bo
     kinds = len(names)
 
     def told_apart(choices: Sequence[object]) -> dict[str, Any]:
-        return {
-            "field": "line",
-            "type": "nominal",
-            "scale": {"domain": names, "range": list(choices[:kinds])},
-            "legend": {"columns": 2, "labelLimit": 300, "symbolSize": 40 if dots else 300} if named else None,
-        }
+        return nominal(
+            "line",
+            scale={"domain": names, "range": list(choices[:kinds])},
+            legend={"columns": 2, "labelLimit": 300, "symbolSize": 40 if dots else 300} if named else None,
+        )
 
     encoding = {**places, "color": told_apart(look.SERIES_COLOURS)}
     if dots:
@@ -116,7 +116,7 @@ def _panels(layers: list[dict[str, Any]], rows: Sequence[Mapping[str, Any]], nam
     header = {"labelAngle": 0, "labelAlign": "left", "labelFontSize": look.TEXT, "title": None}
     return {
         "data": {"values": rows},
-        "facet": {"row": {"field": "line", "type": "nominal", "sort": names, "header": header}},
+        "facet": {"row": nominal("line", sort=names, header=header)},
         "spec": {"width": look.PLOT_WIDTH - 20, "height": HEIGHT // 2, "layer": layers},
     }
 
@@ -128,16 +128,8 @@ def _levels(levels: Mapping[str, float], up: Mapping[str, Any]) -> list[dict[str
         return []
     text = {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -2, "color": look.GREY}
     return [
-        {
-            "data": {"values": values},
-            "mark": {"type": "rule", "strokeDash": [3, 3], "color": look.GREY, "aria": False},
-            "encoding": {"y": up},
-        },
-        {
-            "data": {"values": values},
-            "mark": {**text, "fontSize": look.TEXT, "aria": False},
-            "encoding": {"x": {"value": 0}, "y": up, "text": {"field": "name"}},
-        },
+        layer({"type": "rule", "strokeDash": [3, 3], "color": look.GREY, "aria": False}, values, y=up),
+        layer({**text, "fontSize": look.TEXT, "aria": False}, values, x={"value": 0}, y=up, text="name"),
     ]
 
 
@@ -151,16 +143,13 @@ def _marks(marks: Mapping[str, tuple[float, float]], places: Mapping[str, Any]) 
         return []
     shapes = {"domain": list(marks), "range": list(look.SERIES_SHAPES[: len(marks)])}
     return [
-        {
-            "data": {"values": values},
-            "mark": {"type": "point", "filled": True, "size": 120, "color": look.INK},
-            "encoding": {
-                **places,
-                "shape": {"field": "mark", "type": "nominal", "scale": shapes},
-                "description": {"field": "words"},
-                "tooltip": {"field": "words"},
-            },
-        }
+        layer(
+            {"type": "point", "filled": True, "size": 120, "color": look.INK},
+            values,
+            **places,
+            shape=nominal("mark", scale=shapes),
+            **WORDS,
+        )
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer
 from threeloops.figures.curves import HEIGHT, Axis, curves
 from threeloops.figures.figure import Figure
 
@@ -40,16 +41,19 @@ def drawn_curve(
     """
     points = {name: list(zip(at, values, strict=True)) for name, values in lines.items()}
     plain = curves(points, x=x, y=y, title=title, caption=caption)
-    handles = {
-        "data": {"values": [{"x": place, "y": value} for place, value in next(iter(points.values()))]},
-        "mark": {"type": "point", "filled": True, "size": SIZE, "color": look.SERIES_COLOURS[0], "aria": False},
-        "encoding": {"x": x.encoding("x", zero=False), "y": y.encoding("y", zero=True)},
-    }
-    request = {
-        "data": {"values": [{"words": EMPTY}] if empty else []},
-        "mark": {"type": "text", "align": "left", "color": look.GREY, "aria": False},
-        "encoding": {"x": {"value": FROM_LEFT}, "y": {"value": HEIGHT / 2}, "text": {"field": "words"}},
-    }
+    handles = layer(
+        {"type": "point", "filled": True, "size": SIZE, "color": look.SERIES_COLOURS[0], "aria": False},
+        [{"x": place, "y": value} for place, value in next(iter(points.values()))],
+        x=x.encoding("x", zero=False),
+        y=y.encoding("y", zero=True),
+    )
+    request = layer(
+        {"type": "text", "align": "left", "color": look.GREY, "aria": False},
+        [{"words": EMPTY}] if empty else [],
+        x={"value": FROM_LEFT},
+        y={"value": HEIGHT / 2},
+        text="words",
+    )
     first = next(iter(points))
     seen = {name: line for name, line in points.items() if not (empty and name == first)}
     rows = {"values": [row for row in plain.body["data"]["values"] if row["line"] in seen]}

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from threeloops.figures.channels import quantitative
+
 WIDEST = 409  # pixels: with its margins 423, and shown in 358, letters of 13 are 11
 LINE, PAD = 16, 4  # pixels from line to line; that words keep from the edges of their box
 MOST_STRETCHED = 3.0
@@ -229,7 +231,7 @@ def _moved(view: Mapping[str, Any], across: _Across, down: float, words: Sequenc
     layers = []
     for layer in view["layer"]:
         rows = [{k: across(v) if k in ("x", "x2") else v for k, v in row.items()} for row in layer["data"]["values"]]
-        turned = {"angle": {"field": "turned", "type": "quantitative", "scale": None}}
+        turned = {"angle": quantitative("turned", scale=None)}
         is_text = layer["mark"]["type"] == "text"
         encoding = {**layer["encoding"], **(turned if is_text else {})}
         layers.append({**layer, "data": {"values": words if is_text else rows}, "encoding": encoding})

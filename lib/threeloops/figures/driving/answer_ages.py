@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_seconds, ms
 
@@ -66,29 +67,18 @@ def _mean(corners: list[tuple[float, float]]) -> float:
 
 
 def _lines(rows: list[dict[str, Any]], names: list[str], until_s: float) -> dict[str, Any]:
-    field = {"field": "way", "type": "nominal"}
+    field = nominal("way")
     legend = {"columns": 3, "labelLimit": 260, "symbolType": "stroke", "symbolSize": 200}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-        "encoding": {
-            "x": {
-                "field": "at",
-                "type": "quantitative",
-                "title": "time in ms",
-                "scale": {"domain": [0, until_s / ms], "nice": False},
-            },
-            "y": {"field": "age", "type": "quantitative", "title": "age of the newest answer in ms"},
-            "color": {
-                **field,
-                "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-                "legend": legend,
-            },
-            "strokeDash": {
-                **field,
-                "scale": {"domain": names, "range": [list(one) for one in look.SERIES_DASHES[: len(names)]]},
-                "legend": legend,
-            },
-            "order": {"field": "order"},
+    return layer(
+        {"type": "line", "strokeWidth": 2, "aria": False},
+        rows,
+        x=quantitative("at", title="time in ms", scale={"domain": [0, until_s / ms], "nice": False}),
+        y=quantitative("age", title="age of the newest answer in ms"),
+        color={**field, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}, "legend": legend},
+        strokeDash={
+            **field,
+            "scale": {"domain": names, "range": [list(one) for one in look.SERIES_DASHES[: len(names)]]},
+            "legend": legend,
         },
-    }
+        order="order",
+    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted
 
@@ -74,13 +75,12 @@ def birds_eye(
 
 def _axis(field: str, *, left: bool) -> dict[str, Any]:
     """Metres ahead run up, metres to the left run left."""
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": "metres to the left" if left else "metres ahead",
-        "scale": {"domain": [-REACH_M, REACH_M], "nice": False, "reverse": left},
-        "axis": {"values": [-30, -20, -10, 0, 10, 20, 30], "grid": False},
-    }
+    return quantitative(
+        field,
+        title="metres to the left" if left else "metres ahead",
+        scale={"domain": [-REACH_M, REACH_M], "nice": False, "reverse": left},
+        axis={"values": [-30, -20, -10, 0, 10, 20, 30], "grid": False},
+    )
 
 
 def _at() -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _dots(points: Sequence[Place], colour: str, size: float) -> dict[str, Any]:
 
 def _boxes(outlines: Mapping[str, Sequence[Outline]]) -> list[dict[str, Any]]:
     names = list(outlines)
-    field = {"field": "what", "type": "nominal"}
+    field = nominal("what")
     rows = [
         {"ahead": ahead, "left": left, "what": what, "box": f"{what} {number}", "order": order}
         for what, boxes in outlines.items()
@@ -125,17 +125,15 @@ def _boxes(outlines: Mapping[str, Sequence[Outline]]) -> list[dict[str, Any]]:
     colour = {**field, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}}
     dashes = [list(dash) for dash in look.SERIES_DASHES[: len(names)]]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 2, "aria": False, "clip": True},
-            "encoding": {
-                **_at(),
-                "color": colour,
-                "strokeDash": {**field, "scale": {"domain": names, "range": dashes}},
-                "detail": {"field": "box"},
-                "order": {"field": "order"},
-            },
-        }
+        layer(
+            {"type": "line", "strokeWidth": 2, "aria": False, "clip": True},
+            rows,
+            **_at(),
+            color=colour,
+            strokeDash={**field, "scale": {"domain": names, "range": dashes}},
+            detail="box",
+            order="order",
+        )
     ]
 
 
@@ -150,37 +148,32 @@ def _arrows(outlines: Mapping[str, Sequence[Outline]]) -> dict[str, Any]:
         for box in boxes
         if math.hypot(*box.velocity) > 0.5
     ]  # fmt: skip
-    colour = {"field": "what", "type": "nominal"}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rule", "strokeWidth": 1.6, "aria": False, "clip": True},
-        "encoding": {
-            **_at(),
-            "x2": {"field": "to_left"},
-            "y2": {"field": "to_ahead"},
-            "color": {**colour, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}},
-        },
-    }
+    colour = nominal("what")
+    return layer(
+        {"type": "rule", "strokeWidth": 1.6, "aria": False, "clip": True},
+        rows,
+        **_at(),
+        x2="to_left",
+        y2="to_ahead",
+        color={**colour, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}},
+    )
 
 
 def _own() -> dict[str, Any]:
     corners = Outline(x_m=0, y_m=0, length_m=OWN[0], width_m=OWN[1], yaw_rad=0).corners()
     rows = [{"ahead": ahead, "left": left, "order": order} for order, (ahead, left) in enumerate(corners)]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 2.5, "color": look.INK, "aria": False},
-        "encoding": {**_at(), "order": {"field": "order"}},
-    }
+    return layer({"type": "line", "strokeWidth": 2.5, "color": look.INK, "aria": False}, rows, **_at(), order="order")
 
 
 def _path(path: Sequence[Place]) -> dict[str, Any]:
     rows = [{"ahead": ahead, "left": left, "order": order} for order, (ahead, left) in enumerate([(0.0, 0.0), *path])]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 2, "color": look.INK, "aria": False, "clip": True}
+    return layer(
+        {"type": "line", "strokeWidth": 2, "color": look.INK, "aria": False, "clip": True}
         | {"point": {"filled": True, "size": 28, "color": look.INK}},
-        "encoding": {**_at(), "order": {"field": "order"}},
-    }
+        rows,
+        **_at(),
+        order="order",
+    )
 
 
 def _alt(outlines: Mapping[str, Sequence[Outline]], path: Sequence[Place]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops.driving.datasheet_tops import Piece
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 ROW = 38  # pixels per bar
@@ -33,37 +34,26 @@ def brochure_bars(rows: Mapping[str, Sequence[Piece]], *, title: str, caption: s
         raise ValueError("rows is empty or has a part without pieces; give at least one part with its pieces")
     marks = [mark for row, pieces in rows.items() for mark in _marks(row, pieces)]
     longest = max(float(mark["end"]) for mark in marks)
-    x: dict[str, Any] = {
-        "field": "start",
-        "type": "quantitative",
-        "title": "tera-operations per second",
-        "scale": {"domain": [0, longest], "nice": False},
-        "axis": {"tickCount": 6},
-    }
-    y = {"field": "row", "type": "nominal", "sort": list(rows), "title": None, "axis": {"labelLimit": 190}}
-    colour = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(KINDS), "range": list(COLOURS)},
-        "legend": {"columns": 3, "labelLimit": 220},
-    }
-    bars = {
-        "data": {"values": marks},
-        "mark": {"type": "bar", "stroke": look.PAPER, "height": ROW - 10},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "end"},
-            "y": y,
-            "color": colour,
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
-    }
-    numbers = {
-        "data": {"values": [mark for mark in marks if mark["end"] - mark["start"] >= ROOM * longest]},
-        "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "fontSize": look.TEXT, "aria": False},
-        "encoding": {"x": {"field": "middle", "type": "quantitative"}, "y": y, "text": {"field": "label"}},
-    }
+    x = quantitative(
+        "start",
+        title="tera-operations per second",
+        scale={"domain": [0, longest], "nice": False},
+        axis={"tickCount": 6},
+    )
+    y = nominal("row", sort=list(rows), title=None, axis={"labelLimit": 190})
+    colour = nominal(
+        "kind", scale={"domain": list(KINDS), "range": list(COLOURS)}, legend={"columns": 3, "labelLimit": 220}
+    )
+    bars = layer(
+        {"type": "bar", "stroke": look.PAPER, "height": ROW - 10}, marks, x=x, x2="end", y=y, color=colour, **WORDS
+    )
+    numbers = layer(
+        {"type": "text", "color": look.PAPER, "fontWeight": "bold", "fontSize": look.TEXT, "aria": False},
+        [mark for mark in marks if mark["end"] - mark["start"] >= ROOM * longest],
+        x=quantitative("middle"),
+        y=y,
+        text="label",
+    )
     return Figure(
         title=title,
         caption=caption,

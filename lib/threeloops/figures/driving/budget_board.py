@@ -11,6 +11,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, ordinal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import ms
 
@@ -35,11 +36,9 @@ def budget_board(stages_s: Mapping[str, float], *, deadline_s: float, title: str
     ]  # fmt: skip
     deadline = deadline_s / ms
     told = ", ".join(f"{row['stage']} {row['label']} ms" for row in rows)
-    x = {
-        "field": "begin", "type": "quantitative", "title": "ms after the pictures arrived",
-        "scale": {"domain": [0, max(ends[-1], deadline) * 1.12], "nice": False},
-    }  # fmt: skip
-    y = {"field": "stage", "type": "ordinal", "sort": None, "title": None, "axis": {"grid": False, "ticks": False}}
+    scale = {"domain": [0, max(ends[-1], deadline) * 1.12], "nice": False}
+    x = quantitative("begin", title="ms after the pictures arrived", scale=scale)
+    y = ordinal("stage", sort=None, title=None, axis={"grid": False, "ticks": False})
     return Figure(
         title=title,
         caption=caption,
@@ -55,31 +54,18 @@ def budget_board(stages_s: Mapping[str, float], *, deadline_s: float, title: str
 def _layers(rows: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], deadline: float) -> list[dict[str, Any]]:
     line = {"data": {"values": [{"begin": deadline, "label": f"{deadline:.1f} ms"}]}}
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "bar", "height": ROW * 0.6, "color": look.BLUE},
-            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "description": {"field": "words"}},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "text", "align": "left", "dx": 5, "aria": False},
-            "encoding": {"x": {**x, "field": "end"}, "y": y, "text": {"field": "label"}},
-        },
+        layer({"type": "bar", "height": ROW * 0.6, "color": look.BLUE}, rows, x=x, x2="end", y=y, description="words"),
+        layer(
+            {"type": "text", "align": "left", "dx": 5, "aria": False}, rows, x={**x, "field": "end"}, y=y, text="label"
+        ),
+        {**line, **layer({"type": "rule", "color": look.ORANGE, "strokeWidth": 2, "strokeDash": [6, 4]}, x=x)},
         {
             **line,
-            "mark": {"type": "rule", "color": look.ORANGE, "strokeWidth": 2, "strokeDash": [6, 4]},
-            "encoding": {"x": x},
-        },
-        {
-            **line,
-            "mark": {
-                "type": "text",
-                "align": "right",
-                "dx": -5,
-                "baseline": "top",
-                "color": look.ORANGE,
-                "aria": False,
-            },
-            "encoding": {"x": x, "y": {"value": 2}, "text": {"field": "label"}},
+            **layer(
+                {"type": "text", "align": "right", "dx": -5, "baseline": "top", "color": look.ORANGE, "aria": False},
+                x=x,
+                y={"value": 2},
+                text="label",
+            ),
         },
     ]

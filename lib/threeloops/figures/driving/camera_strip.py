@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted
 
@@ -51,14 +52,18 @@ def camera_strip(pictures: Mapping[str, Picture], *, title: str, caption: str) -
             "height": height,
             "data": {"values": places},
             "layer": [
-                {
-                    "mark": {"type": "image", "width": WIDTH, "height": high, "aria": False},
-                    "encoding": {"x": x, "y": _axis("y", height, reverse=True), "url": {"field": "url"}},
-                },
-                {
-                    "mark": {"type": "text", "color": look.INK, "fontSize": look.TEXT},
-                    "encoding": {"x": x, "y": _axis("name_y", height, reverse=True), "text": {"field": "name"}},
-                },
+                layer(
+                    {"type": "image", "width": WIDTH, "height": high, "aria": False},
+                    x=x,
+                    y=_axis("y", height, reverse=True),
+                    url="url",
+                ),
+                layer(
+                    {"type": "text", "color": look.INK, "fontSize": look.TEXT},
+                    x=x,
+                    y=_axis("name_y", height, reverse=True),
+                    text="name",
+                ),
             ],
         },
     )
@@ -66,7 +71,7 @@ def camera_strip(pictures: Mapping[str, Picture], *, title: str, caption: str) -
 
 def _axis(field: str, size: int, *, reverse: bool = False) -> dict[str, Any]:
     scale = {"domain": [0, size], "nice": False, "reverse": reverse}
-    return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
+    return quantitative(field, axis=None, scale=scale)
 
 
 def png(picture: Picture) -> bytes:

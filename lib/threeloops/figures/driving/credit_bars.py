@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 ROW = 44  # pixels a bar
@@ -47,8 +48,8 @@ def credit_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: st
                 }
             )
             start += value
-    x = {"type": "quantitative", "scale": {"domain": [0, longest], "nice": False}}
-    y = {"field": "row", "type": "nominal", "sort": list(rows), "title": None, "axis": {"labelLimit": 260}}
+    x = quantitative(scale={"domain": [0, longest], "nice": False})
+    y = nominal("row", sort=list(rows), title=None, axis={"labelLimit": 260})
     colours = {"domain": names, "range": [look.SERIES_COLOURS[place % 5] for place in range(len(names))]}
     told = " ".join(
         f"{row}: {', '.join(f'{name} {value:.1f}' for name, value in pieces.items())}." for row, pieces in rows.items()
@@ -62,26 +63,20 @@ def credit_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: st
             "width": look.PLOT_WIDTH - 110,
             "height": ROW * len(rows),
             "layer": [
-                {
-                    "mark": {"type": "bar", "stroke": look.PAPER, "height": ROW - 14},
-                    "encoding": {
-                        "x": {**x, "field": "start", "title": what, "axis": {"tickCount": 6}},
-                        "x2": {"field": "end"},
-                        "y": y,
-                        "color": {
-                            "field": "piece",
-                            "type": "nominal",
-                            "scale": colours,
-                            "legend": {"columns": 2, "labelLimit": 300},
-                        },
-                        "description": {"field": "words"},
-                        "tooltip": {"field": "words"},
-                    },
-                },
-                {
-                    "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
-                    "encoding": {"x": {**x, "field": "middle"}, "y": y, "text": {"field": "number"}},
-                },
+                layer(
+                    {"type": "bar", "stroke": look.PAPER, "height": ROW - 14},
+                    x={**x, "field": "start", "title": what, "axis": {"tickCount": 6}},
+                    x2="end",
+                    y=y,
+                    color=nominal("piece", scale=colours, legend={"columns": 2, "labelLimit": 300}),
+                    **WORDS,
+                ),
+                layer(
+                    {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
+                    x={**x, "field": "middle"},
+                    y=y,
+                    text="number",
+                ),
             ],
         },
     )

@@ -21,6 +21,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 BAND, MARGIN = 34, 92  # pixels: of a lane; of its name
@@ -88,11 +89,9 @@ def lanes(
     """The lanes from time 0 to span; what lies beyond is cut off."""
     checks.count(lanes=len(names))
     checks.positive(span=span)
-    x = {
-        "type": "quantitative",
-        "scale": {"domain": [0, span], "nice": False},
-        "axis": {"title": f"time ({unit})", "grid": False, "tickCount": 10},
-    }
+    x = quantitative(
+        scale={"domain": [0, span], "nice": False}, axis={"title": f"time ({unit})", "grid": False, "tickCount": 10}
+    )
     y = _bands(names)
     layers = [_rules(len(names), y), _bars(names, [bar for bar in bars if bar.start < span], span, x, y)]
     layers += [_links([link for link in links if link.to <= span], x, y)] if links else []
@@ -116,15 +115,15 @@ def _bands(names: Sequence[str]) -> dict[str, Any]:
         "labelLimit": MARGIN,
     }
     scale = {"domain": [0, len(names)], "reverse": True, "nice": False}
-    return {"type": "quantitative", "scale": scale, "axis": axis}
+    return quantitative(scale=scale, axis=axis)
 
 
 def _rules(count: int, y: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "data": {"values": [{"row": row} for row in range(count + 1)]},
-        "mark": {"type": "rule", "color": look.RULE, "aria": False},
-        "encoding": {"y": {"field": "row", **y}},
-    }
+    return layer(
+        {"type": "rule", "color": look.RULE, "aria": False},
+        [{"row": row} for row in range(count + 1)],
+        y={"field": "row", **y},
+    )
 
 
 def _bars(
@@ -146,19 +145,16 @@ def _bars(
     used = [kind for kind in BARS if any(bar.kind == kind for bar in bars)]
     shades = {"domain": used, "range": [BARS[kind][0] for kind in used]}
     legend = {"symbolStrokeColor": look.GREY, "symbolType": "square", "columns": 4}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6},
-        "encoding": {
-            "x": {"field": "start", **x},
-            "x2": {"field": "end"},
-            "y": {"field": "top", **y},
-            "y2": {"field": "bottom"},
-            "color": {"field": "kind", "type": "nominal", "scale": shades, "legend": legend},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6},
+        rows,
+        x={"field": "start", **x},
+        x2="end",
+        y={"field": "top", **y},
+        y2="bottom",
+        color=nominal("kind", scale=shades, legend=legend),
+        **WORDS,
+    )
 
 
 def _links(links: Sequence[Link], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
@@ -166,16 +162,14 @@ def _links(links: Sequence[Link], x: dict[str, Any], y: dict[str, Any]) -> dict[
         {"at": float(link.at), "from": link.lane + 0.5, "to": float(link.to), "to_lane": link.to_lane + 0.5}
         for link in links
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rule", "color": look.ORANGE, "strokeWidth": 2, "aria": False},
-        "encoding": {
-            "x": {"field": "at", **x},
-            "x2": {"field": "to"},
-            "y": {"field": "from", **y},
-            "y2": {"field": "to_lane"},
-        },
-    }
+    return layer(
+        {"type": "rule", "color": look.ORANGE, "strokeWidth": 2, "aria": False},
+        rows,
+        x={"field": "at", **x},
+        x2="to",
+        y={"field": "from", **y},
+        y2="to_lane",
+    )
 
 
 def _marks(names: Sequence[str], marks: Sequence[Mark], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
@@ -189,18 +183,15 @@ def _marks(names: Sequence[str], marks: Sequence[Mark], x: dict[str, Any], y: di
         for mark in marks
     ]
     used = [kind for kind in MARKS if any(mark.kind == kind for mark in marks)]
-    field = {"field": "mark", "type": "nominal"}
+    field = nominal("mark")
     shape = {"domain": used, "range": [MARKS[kind][1] for kind in used]}
     colour = {"domain": used, "range": [MARKS[kind][0] for kind in used]}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
-        "encoding": {
-            "x": {"field": "at", **x},
-            "y": {"field": "place", **y},
-            "shape": {**field, "scale": shape},
-            "color": {**field, "scale": colour},
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "point", "filled": True, "size": 55, "opacity": 1},
+        rows,
+        x={"field": "at", **x},
+        y={"field": "place", **y},
+        shape={**field, "scale": shape},
+        color={**field, "scale": colour},
+        **WORDS,
+    )

@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.operations import roofline
 from threeloops.units import fmt_si
@@ -39,34 +40,30 @@ def part_roofs(
     rows = [row for name, (peak, bandwidth) in parts.items() for row in _line(name, peak, bandwidth)]
     names = list(parts)
     highest = 2 * max(peak for peak, _ in parts.values()) / TERA
-    x: dict[str, Any] = {
-        "field": "at",
-        "type": "quantitative",
-        "title": "arithmetic intensity (operations per byte)",
-        "scale": {"type": "log", "domain": [LOW, HIGH], "nice": False},
-        "axis": {"values": [1, 10, 100, 1000, 10_000], "format": "~s"},
-    }
-    y: dict[str, Any] = {
-        "field": "tera",
-        "type": "quantitative",
-        "title": "tera-operations per second",
-        "scale": {"type": "log", "domain": [BOTTOM, highest], "nice": False},
-        "axis": {"values": [0.1, 1, 10, 100, 1000], "format": "~g"},
-    }
-    field = {"field": "part", "type": "nominal"}
+    x = quantitative(
+        "at",
+        title="arithmetic intensity (operations per byte)",
+        scale={"type": "log", "domain": [LOW, HIGH], "nice": False},
+        axis={"values": [1, 10, 100, 1000, 10_000], "format": "~s"},
+    )
+    y = quantitative(
+        "tera",
+        title="tera-operations per second",
+        scale={"type": "log", "domain": [BOTTOM, highest], "nice": False},
+        axis={"values": [0.1, 1, 10, 100, 1000], "format": "~g"},
+    )
+    field = nominal("part")
     colours = {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}
     dashes = {"domain": names, "range": [list(one) for one in look.SERIES_DASHES[: len(names)]]}
-    lines = {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 2.5},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": {**field, "scale": colours, "legend": {"columns": 2, "labelLimit": 300, "symbolType": "stroke"}},
-            "strokeDash": {**field, "scale": dashes},
-            "description": {"field": "words"},
-        },
-    }
+    lines = layer(
+        {"type": "line", "strokeWidth": 2.5},
+        rows,
+        x=x,
+        y=y,
+        color={**field, "scale": colours, "legend": {"columns": 2, "labelLimit": 300, "symbolType": "stroke"}},
+        strokeDash={**field, "scale": dashes},
+        description="words",
+    )
     return Figure(
         title=title,
         caption=caption,
@@ -100,11 +97,7 @@ def _stages(stages: Mapping[str, float], x: dict[str, Any], highest: float) -> l
         for place, (name, intensity) in enumerate(sorted(stages.items(), key=lambda stage: stage[1]))
     ]
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "rule", "color": look.GREY, "strokeDash": [3, 3], "aria": False},
-            "encoding": {"x": x},
-        },
+        layer({"type": "rule", "color": look.GREY, "strokeDash": [3, 3], "aria": False}, rows, x=x),
         # names stand to the left of their lines; the first and the last to the right, where there is room
         *(_names(rows[1:-1], "right", -6, x, highest), _names(rows[:1] + rows[1:][-1:], "left", 6, x, highest)),
     ]
@@ -112,15 +105,13 @@ def _stages(stages: Mapping[str, float], x: dict[str, Any], highest: float) -> l
 
 def _names(rows: list[dict[str, Any]], align: str, dx: int, x: dict[str, Any], highest: float) -> dict[str, Any]:
     scale = {"type": "log", "domain": [BOTTOM, highest]}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "text", "align": align, "dx": dx, "color": look.INK, "aria": False},
-        "encoding": {
-            "x": x,
-            "y": {"field": "tera", "type": "quantitative", "scale": scale},
-            "text": {"field": "name"},
-        },
-    }
+    return layer(
+        {"type": "text", "align": align, "dx": dx, "color": look.INK, "aria": False},
+        rows,
+        x=x,
+        y=quantitative("tera", scale=scale),
+        text="name",
+    )
 
 
 def _told(name: str, peak: float, bandwidth: float, stages: Mapping[str, float]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent, fmt_seconds, ms
 
@@ -55,41 +56,33 @@ def price_of_speed(
     longest = max(seconds for seconds, _ in ways.values())
     low, high = min(share for _, share in ways.values()), max(share for _, share in ways.values())
     room = max(ROOM, 0.15 * (high - low))
-    x: dict[str, Any] = {
-        "field": "ms",
-        "type": "quantitative",
-        "title": "milliseconds a frame",
-        "scale": {"domain": [0, 1.08 * longest / ms], "nice": False},
-        "axis": {"tickCount": 8},
-    }
-    y = {
-        "field": "score",
-        "type": "quantitative",
-        "title": score,
-        "scale": {"domain": [max(0.0, low - room), min(1.0, high + room)], "nice": False},
-        "axis": {"format": ".0%", "tickCount": 6},
-    }
+    x = quantitative(
+        "ms",
+        title="milliseconds a frame",
+        scale={"domain": [0, 1.08 * longest / ms], "nice": False},
+        axis={"tickCount": 8},
+    )
+    y = quantitative(
+        "score",
+        title=score,
+        scale={"domain": [max(0.0, low - room), min(1.0, high + room)], "nice": False},
+        axis={"format": ".0%", "tickCount": 6},
+    )
     names = [str(point["way"]) for point in points]
     legend = {"columns": 2, "labelLimit": 290, "symbolSize": 0, "symbolStrokeWidth": 0, "labelOffset": -12}
-    way = {"field": "way", "type": "nominal", "scale": {"domain": names, "range": [look.BLUE] * len(names)}}
+    way = nominal("way", scale={"domain": names, "range": [look.BLUE] * len(names)})
     layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": points},
-            "mark": {"type": "circle", "size": 130, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": {**way, "legend": legend},
-                "description": {"field": "words"},
-                "tooltip": {"field": "words"},
-            },
-        },
+        layer(
+            {"type": "circle", "size": 130, "opacity": 1}, points, x=x, y=y, color={**way, "legend": legend}, **WORDS
+        ),
         *[
-            {
-                "data": {"values": [point for point in points if point["above"] == side]},
-                "mark": {"type": "text", "dy": -16 if side else 18, "fontWeight": "bold", "aria": False},
-                "encoding": {"x": x, "y": y, "text": {"field": "number"}},
-            }
+            layer(
+                {"type": "text", "dy": -16 if side else 18, "fontWeight": "bold", "aria": False},
+                [point for point in points if point["above"] == side],
+                x=x,
+                y=y,
+                text="number",
+            )
             for side in (True, False)
         ],
     ]

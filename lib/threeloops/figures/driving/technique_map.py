@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threeloops.figures import labels, look
+from threeloops.figures.channels import WORDS, layer, quantitative
 from threeloops.figures.figure import Figure
 
 WIDTH, HEIGHT = 550, 330
@@ -60,12 +61,11 @@ def _y(less: float) -> float:
 def _axes() -> list[dict[str, Any]]:
     """Axes in factors; the points lie over them in pixels."""
     axes = {
-        way: {
-            "field": way,
-            "type": "quantitative",
-            "scale": {"type": "log", "domain": list(ends), "nice": False},
-            "axis": {"values": TICKS[way], "format": "~g", "title": title},
-        }
+        way: quantitative(
+            way,
+            scale={"type": "log", "domain": list(ends), "nice": False},
+            axis={"values": TICKS[way], "format": "~g", "title": title},
+        )
         for way, ends, title in (
             ("x", FASTER, "times as fast, where it helps most"),
             ("y", LESS, "times less memory, of what is named"),
@@ -76,23 +76,22 @@ def _axes() -> list[dict[str, Any]]:
 
 
 def _points(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 90, "color": look.BLUE, "opacity": 1},
-        "encoding": {**_pixels(), "description": {"field": "words"}, "tooltip": {"field": "words"}},
-    }
+    return layer(
+        {"type": "point", "filled": True, "size": 90, "color": look.BLUE, "opacity": 1}, rows, **_pixels(), **WORDS
+    )
 
 
 def _names(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {
-            "data": {"values": [row for row in rows if row["side"] == side]},
-            "mark": {"type": "text", "align": align, "baseline": "middle", "aria": False},
-            "encoding": {**_pixels(), "text": {"field": "text"}},
-        }
+        layer(
+            {"type": "text", "align": align, "baseline": "middle", "aria": False},
+            [row for row in rows if row["side"] == side],
+            **_pixels(),
+            text="text",
+        )
         for side, align in ((1, "left"), (-1, "right"))
     ]
 
 
 def _pixels() -> dict[str, Any]:
-    return {way: {"field": way, "type": "quantitative", "scale": None} for way in ("x", "y")}
+    return {way: quantitative(way, scale=None) for way in ("x", "y")}

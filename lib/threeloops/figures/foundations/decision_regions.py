@@ -16,6 +16,7 @@ import numpy
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.foundations import xor_nets
 from threeloops.units import counted
@@ -83,33 +84,24 @@ def _panel(nets: xor_nets.Nets, name: str, net: int, side: int) -> dict[str, Any
         for x, y in switching_line((w1, w2, bias))
     ]
     x, y = _axis("x", "x1"), _axis("y", "x2")
-    colour = {
-        "field": "side",
-        "type": "nominal",
-        "legend": None,
-        "scale": {"domain": ["0", "neither", "1"], "range": [LIGHT_BLUE, look.PAPER, LIGHT_ORANGE]},
-    }
+    colour = nominal(
+        "side", legend=None, scale={"domain": ["0", "neither", "1"], "range": [LIGHT_BLUE, look.PAPER, LIGHT_ORANGE]}
+    )
     return {
         "width": side,
         "height": side,
         "title": {"text": name, "fontSize": look.TEXT, "anchor": "middle", "fontWeight": "normal", "color": look.INK},
         "view": {"stroke": look.GREY},
         "layer": [
-            {
-                "data": {"values": cells},
-                "mark": {"type": "rect", "aria": False},
-                "encoding": {"x": x, "x2": {"field": "x2"}, "y": y, "y2": {"field": "y2"}, "color": colour},
-            },
-            {
-                "data": {"values": lines},
-                "mark": {"type": "line", "color": look.INK, "strokeDash": [5, 3], "strokeWidth": 1.5, "aria": False},
-                "encoding": {"x": x, "y": y, "detail": {"field": "unit"}},
-            },
-            {
-                "data": {"values": corners},
-                "mark": {"type": "point", "filled": True, "size": 30, "color": look.INK},
-                "encoding": {"x": x, "y": y},
-            },
+            layer({"type": "rect", "aria": False}, cells, x=x, x2="x2", y=y, y2="y2", color=colour),
+            layer(
+                {"type": "line", "color": look.INK, "strokeDash": [5, 3], "strokeWidth": 1.5, "aria": False},
+                lines,
+                x=x,
+                y=y,
+                detail="unit",
+            ),
+            layer({"type": "point", "filled": True, "size": 30, "color": look.INK}, corners, x=x, y=y),
             # a pale rim, so that lines do not run through the figures
             _said(corners, x, y, {"stroke": look.PAPER, "strokeWidth": 3}),
             _said(corners, x, y, {}),
@@ -127,7 +119,7 @@ def _said(corners: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], s
         "aria": False,
         **style,
     }
-    return {"data": {"values": corners}, "mark": mark, "encoding": {"x": x, "y": y, "text": {"field": "says"}}}
+    return layer(mark, corners, x=x, y=y, text="says")
 
 
 def _figure(value: float) -> str:
@@ -141,13 +133,7 @@ def _side(value: float) -> str:
 
 def _axis(field: str, what: str) -> dict[str, Any]:
     scale = {"domain": [LOW, HIGH], "nice": False, "zero": False}
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": what,
-        "scale": scale,
-        "axis": {"values": [0, 1], "format": "d", "grid": False},
-    }
+    return quantitative(field, title=what, scale=scale, axis={"values": [0, 1], "format": "d", "grid": False})
 
 
 def _sentence(nets: xor_nets.Nets, name: str, net: int) -> str:

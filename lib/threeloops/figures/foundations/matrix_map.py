@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, quantitative
 from threeloops.figures.figure import Figure
 
 Matrix = tuple[tuple[float, float], tuple[float, float]]
@@ -101,19 +102,15 @@ def _outline(
 
     def axis(field: str, span: Span, *, labels: bool = True) -> dict[str, Any]:
         ticks = {"values": [-2, -1, 0, 1, 2], "format": "d", "labels": labels}
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": None,
-            "scale": {"domain": list(span), "nice": False},
-            "axis": ticks,
-        }
+        return quantitative(field, title=None, scale={"domain": list(span), "nice": False}, axis=ticks)
 
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "aria": False, **style},
-        "encoding": {"x": axis("x", view[0]), "y": axis("y", view[1], labels=first), "order": {"field": "order"}},
-    }
+    return layer(
+        {"type": "line", "aria": False, **style},
+        rows,
+        x=axis("x", view[0]),
+        y=axis("y", view[1], labels=first),
+        order="order",
+    )
 
 
 def _sentence(name: str, matrix: Matrix) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, ordinal
 from threeloops.figures.figure import Figure
 from threeloops.simulate.foundations import instruction_pipeline
 from threeloops.units import counted
@@ -79,13 +80,10 @@ def pipeline_stages(steps: Sequence[Step], *, stages: Sequence[str], title: str,
         for s in steps
     ]
     shades = {"domain": list(stages), "range": list(FILLS[: len(stages)])}
-    x = {
-        "field": "cycle",
-        "type": "ordinal",
-        "scale": {"domain": list(range(1, last + 2))},
-        "axis": {"title": "cycle", "labelAngle": 0, "grid": False},
-    }
-    y = {"field": "row", "type": "ordinal", "axis": {"title": "instruction"}}
+    x = ordinal(
+        "cycle", scale={"domain": list(range(1, last + 2))}, axis={"title": "cycle", "labelAngle": 0, "grid": False}
+    )
+    y = ordinal("row", axis={"title": "instruction"})
     return Figure(
         title=title,
         caption=caption,
@@ -93,39 +91,21 @@ def pipeline_stages(steps: Sequence[Step], *, stages: Sequence[str], title: str,
         body={
             "data": {"values": rows},
             "facet": {
-                "row": {
-                    "field": "panel",
-                    "type": "nominal",
-                    "sort": panels,
-                    "title": None,
-                    "header": {"orient": "top", "labelFontSize": look.TEXT},
-                }
+                "row": nominal("panel", sort=panels, title=None, header={"orient": "top", "labelFontSize": look.TEXT})
             },
             "resolve": {"scale": {"y": "independent"}},
             "spec": {
                 "width": min(look.PLOT_WIDTH, COLUMN * (last + 1)),
                 "height": {"step": ROW},
                 "layer": [
-                    {
-                        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7},
-                        "encoding": {
-                            "x": x,
-                            "y": y,
-                            "color": {
-                                "field": "stage",
-                                "type": "nominal",
-                                "scale": shades,
-                                "sort": list(stages),
-                                "legend": {"title": None},
-                            },
-                            "description": {"field": "words"},
-                            "tooltip": {"field": "words"},
-                        },
-                    },
-                    {
-                        "mark": {"type": "text", "aria": False},
-                        "encoding": {"x": x, "y": y, "text": {"field": "letter"}},
-                    },
+                    layer(
+                        {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7},
+                        x=x,
+                        y=y,
+                        color=nominal("stage", scale=shades, sort=list(stages), legend={"title": None}),
+                        **WORDS,
+                    ),
+                    layer({"type": "text", "aria": False}, x=x, y=y, text="letter"),
                 ],
             },
         },

@@ -14,6 +14,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.facts import clock_history, hardware
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import GB, counted
 
@@ -77,35 +78,32 @@ def _panel(points: Sequence[Point], place: int, years: list[float], *, last: boo
     return {
         "width": look.PLOT_WIDTH,
         "height": TALL if highest > 100 * lowest else LOW,
-        "data": {"values": rows},
-        "mark": {
-            "type": "point",
-            "filled": True,
-            "size": 60,
-            "opacity": 0.85,
-            "color": look.SERIES_COLOURS[place],
-            "shape": look.SERIES_SHAPES[place],
-        },
-        "encoding": {
-            "x": {
-                "field": "year",
-                "type": "quantitative",
-                "scale": {"domain": years, "nice": False},
-                "axis": {"title": "year" if last else None, "format": "d", "labels": last},
+        **layer(
+            {
+                "type": "point",
+                "filled": True,
+                "size": 60,
+                "opacity": 0.85,
+                "color": look.SERIES_COLOURS[place],
+                "shape": look.SERIES_SHAPES[place],
             },
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "scale": {"type": "log", "domain": [lowest / 1.5, highest * 1.5], "nice": False},
-                "axis": {
+            rows,
+            x=quantitative(
+                "year",
+                scale={"domain": years, "nice": False},
+                axis={"title": "year" if last else None, "format": "d", "labels": last},
+            ),
+            y=quantitative(
+                "value",
+                scale={"type": "log", "domain": [lowest / 1.5, highest * 1.5], "nice": False},
+                axis={
                     "title": name,
                     "values": [tick for tick in ticks if lowest / 1.5 <= tick <= highest * 1.5],
                     "format": "~r",
                 },
-            },
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
+            ),
+            **WORDS,
+        ),
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted, fmt_percent
 
@@ -86,12 +87,9 @@ def _figure(panels: list[dict[str, Any]], *, step: int, axis: str, title: str, c
     kinds = [kind for kind in KINDS if kind in seen]
     across = {"values": list(range(0, BANKS + 1, step)), "labelExpr": "datum.value % 8 == 0 ? datum.value : ''"}
     down = {"values": list(range(lines + 1)), "labels": False, "ticks": False, "title": "address, downwards"}
-    colour = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": kinds, "range": [KINDS[kind] for kind in kinds]},
-        "legend": {} if len(kinds) > 1 else None,
-    }
+    colour = nominal(
+        "kind", scale={"domain": kinds, "range": [KINDS[kind] for kind in kinds]}, legend={} if len(kinds) > 1 else None
+    )
     for panel in panels:
         panel |= {"width": BANKS * CELL, "height": lines * CELL}
         panel["mark"] = {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.5}
@@ -109,4 +107,4 @@ def _figure(panels: list[dict[str, Any]], *, step: int, axis: str, title: str, c
 
 def _position(field: str, end: int, axis: dict[str, Any], *, reverse: bool = False) -> dict[str, Any]:
     scale = {"domain": [0, end], "nice": False, "reverse": reverse}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+    return quantitative(field, scale=scale, axis=axis)

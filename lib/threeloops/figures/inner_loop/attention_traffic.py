@@ -21,6 +21,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import MB, KiB, fmt_bytes
 
@@ -59,24 +60,18 @@ def attention_traffic(
     levels = [("scores written out", unfused_bytes), ("every tensor once", once_bytes)]
     highest = max(unfused_bytes, *(moved for _, moved in predicted))
     scale = {"type": "log", "domain": [once_bytes / MB / 2, highest / MB * 2], "nice": False}
-    y = {
-        "field": "moved",
-        "type": "quantitative",
-        "scale": scale,
-        "axis": {"title": "bytes moved (MB)", "values": [1, 2, 5, 10, 20, 50, 100, 200, 500], "format": "~r"},
-    }
+    y = quantitative(
+        "moved",
+        scale=scale,
+        axis={"title": "bytes moved (MB)", "values": [1, 2, 5, 10, 20, 50, 100, 200, 500], "format": "~r"},
+    )
     ticks = {
         "title": "fast memory (KiB)",
         "values": [point.fast_bytes / KiB for point in counted],
         "format": ",~r",
         "grid": False,
     }
-    x = {
-        "field": "fast",
-        "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "domain": [min(sizes), max(sizes)]},
-        "axis": ticks,
-    }
+    x = quantitative("fast", scale={"type": "log", "base": 2, "domain": [min(sizes), max(sizes)]}, axis=ticks)
     return Figure(
         title=title,
         caption=caption,
@@ -92,14 +87,8 @@ def attention_traffic(
                     "data": {"values": [{"fast": fast / KiB, "moved": moved / MB} for fast, moved in predicted]},
                     "mark": {"type": "line", "color": look.BLUE, "strokeWidth": 2, "aria": False},
                 },
-                {
-                    "data": {
-                        "values": [
-                            {"fast": p.fast_bytes / KiB, "moved": p.moved_bytes / MB, "words": p.sentence}
-                            for p in counted
-                        ]
-                    },
-                    "mark": {
+                layer(
+                    {
                         "type": "point",
                         "filled": True,
                         "size": 90,
@@ -107,8 +96,9 @@ def attention_traffic(
                         "shape": "circle",
                         "opacity": 1,
                     },
-                    "encoding": {"tooltip": {"field": "words"}, "description": {"field": "words"}},
-                },
+                    [{"fast": p.fast_bytes / KiB, "moved": p.moved_bytes / MB, "words": p.sentence} for p in counted],
+                    **WORDS,
+                ),
             ],
         },
     )
@@ -121,8 +111,8 @@ def _level(name: str, moved_bytes: float, dash: Sequence[int], *, align: str) ->
     text = {"type": "text", "align": align, "baseline": "bottom", "dy": -4, "text": name, "aria": False}
     end = {"left": 6, "right": look.PLOT_WIDTH - 4}[align]
     return [
-        {"data": data, "mark": rule, "encoding": {"x": {"value": 0}, "x2": {"value": look.PLOT_WIDTH}}},
-        {"data": data, "mark": text, "encoding": {"x": {"value": end}}},
+        {"data": data, **layer(rule, x={"value": 0}, x2={"value": look.PLOT_WIDTH})},
+        {"data": data, **layer(text, x={"value": end})},
     ]
 
 

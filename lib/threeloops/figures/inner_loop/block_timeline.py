@@ -16,6 +16,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted, fmt_percent
 
@@ -64,7 +65,7 @@ def block_timeline(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
             "width": look.PLOT_WIDTH,
             "height": ROW * len(places),
             "data": {"values": rows},
-            "encoding": {"y": {"field": "row", "type": "nominal", "title": None, "sort": places}},
+            "encoding": {"y": nominal("row", title=None, sort=places)},
             "layer": [_bars(end), _numbers()],
         },
     )
@@ -80,30 +81,23 @@ def _full_until(bars: Sequence[Bar]) -> float:
 
 def _bars(end: float) -> dict[str, Any]:
     kinds = ["all places busy", "beside idle places"]
-    return {
-        "mark": {"type": "bar", "height": ROW - 8, "stroke": look.INK, "strokeWidth": 1.2},
-        "encoding": {
-            "x": {
-                "field": "start",
-                "type": "quantitative",
-                "title": "time (times of one block)",
-                "scale": {"domain": [0, end], "nice": False},
-                "axis": {"values": list(range(math.ceil(end) + 1)), "format": "d"},
-            },
-            "x2": {"field": "end"},
-            "color": {"field": "kind", "type": "nominal", "scale": {"domain": kinds, "range": ["#cfe3f1", "#f6d9c5"]}},
-            "strokeDash": {"field": "kind", "type": "nominal", "scale": {"domain": kinds, "range": [[1, 0], [5, 3]]}},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "bar", "height": ROW - 8, "stroke": look.INK, "strokeWidth": 1.2},
+        x=quantitative(
+            "start",
+            title="time (times of one block)",
+            scale={"domain": [0, end], "nice": False},
+            axis={"values": list(range(math.ceil(end) + 1)), "format": "d"},
+        ),
+        x2="end",
+        color=nominal("kind", scale={"domain": kinds, "range": ["#cfe3f1", "#f6d9c5"]}),
+        strokeDash=nominal("kind", scale={"domain": kinds, "range": [[1, 0], [5, 3]]}),
+        **WORDS,
+    )
 
 
 def _numbers() -> dict[str, Any]:
-    return {
-        "mark": {"type": "text", "aria": False},
-        "encoding": {"x": {"field": "middle", "type": "quantitative"}, "text": {"field": "block"}},
-    }
+    return layer({"type": "text", "aria": False}, x=quantitative("middle"), text="block")
 
 
 def _alt(bars: Sequence[Bar], full_until: float, end: float, places: int) -> str:

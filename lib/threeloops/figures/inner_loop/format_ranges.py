@@ -13,6 +13,7 @@ from typing import Any
 
 from threeloops.figures import look
 from threeloops.figures.boxes import Box, boxes
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import Format
@@ -29,7 +30,7 @@ def format_ranges(forms: Sequence[Format], *, title: str, caption: str) -> Figur
     if not 0 < len(forms) <= len(look.SERIES_COLOURS):
         raise ValueError(f"{len(forms)} formats were given; 1 to {len(look.SERIES_COLOURS)} can be told apart")
     names = [form.name for form in forms]
-    series = {"field": "format", "type": "nominal", "sort": names}
+    series = nominal("format", sort=names)
     legend = {"orient": "top", "title": None, "symbolStrokeWidth": 0.5}
     colour = {**series, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}, "legend": legend}
     dash = {**series, "scale": {"domain": names, "range": list(look.SERIES_DASHES[: len(names)])}, "legend": None}
@@ -44,21 +45,19 @@ def format_ranges(forms: Sequence[Format], *, title: str, caption: str) -> Figur
             "height": look.PLOT_HEIGHT,
             "encoding": {"x": _axis("x", "size of the number", forms), "y": _relative(forms)},
             "layer": [
-                {
-                    "data": {"values": [row for form in forms for row in _line(form)]},
-                    "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                    "encoding": {"color": colour, "strokeDash": dash},
-                },
-                {
-                    "data": {"values": [row for form in forms for row in _corners(form)]},
-                    "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-                    "encoding": {
-                        "color": colour,
-                        "shape": shape,
-                        "tooltip": {"field": "words"},
-                        "description": {"field": "words"},
-                    },
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 2, "aria": False},
+                    [row for form in forms for row in _line(form)],
+                    color=colour,
+                    strokeDash=dash,
+                ),
+                layer(
+                    {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                    [row for form in forms for row in _corners(form)],
+                    color=colour,
+                    shape=shape,
+                    **WORDS,
+                ),
             ],
         },
     )
@@ -97,13 +96,8 @@ def bit_fields(forms: Sequence[Format], *, title: str, caption: str) -> Figure:
 def _relative(forms: Sequence[Format]) -> dict[str, Any]:
     finest = min(form.epsilon for form in forms)
     axis = {"values": [10.0**power for power in range(-16, 1) if 10.0**power > finest / 4], "labelExpr": POWER}
-    return {
-        "field": "y",
-        "type": "quantitative",
-        "title": "gap / number",
-        "scale": {"type": "log", "domain": [finest / 4, 1.5], "nice": False},  # clear of the axis
-        "axis": axis,
-    }
+    scale = {"type": "log", "domain": [finest / 4, 1.5], "nice": False}  # clear of the axis
+    return quantitative("y", title="gap / number", scale=scale, axis=axis)
 
 
 def _axis(name: str, title: str, forms: Sequence[Format]) -> dict[str, Any]:
@@ -112,13 +106,9 @@ def _axis(name: str, title: str, forms: Sequence[Format]) -> dict[str, Any]:
     step = 10 if high - low > 20 else 2
     powers = range(low - low % step + step, high + 1, step)
     axis = {"values": [10.0**power for power in powers], "labelExpr": POWER}
-    return {
-        "field": name,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
-        "axis": axis,
-    }
+    return quantitative(
+        name, title=title, scale={"type": "log", "domain": [10.0**low, 10.0**high], "nice": False}, axis=axis
+    )
 
 
 def _at(value: float, form: Format) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, ordinal
 from threeloops.figures.figure import Figure
 
 CELL = 20  # pixels
@@ -69,17 +70,11 @@ def _panel(name: str, holders: Holders, marked: int) -> dict[str, Any]:
         "height": CELL * len(holders),
         "data": {"values": values},
         "encoding": {
-            "x": {"field": "column", "type": "ordinal", "scale": {"padding": 0}, "axis": {**axis, "orient": "top"}},
-            "y": {"field": "row", "type": "ordinal", "scale": {"padding": 0}, "axis": axis},
+            "x": ordinal("column", scale={"padding": 0}, axis={**axis, "orient": "top"}),
+            "y": ordinal("row", scale={"padding": 0}, axis=axis),
         },
         "layer": [
-            {
-                "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "aria": False},
-                "encoding": {"color": fill},
-            },
-            {
-                "mark": {"type": "text", "aria": False},
-                "encoding": {"text": {"field": "lane"}, "color": letters, "opacity": {"value": 1}},
-            },
+            layer({"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "aria": False}, color=fill),
+            layer({"type": "text", "aria": False}, text="lane", color=letters, opacity={"value": 1}),
         ],
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import latency_hiding
 from threeloops.simulate.inner_loop import warp_scheduler
@@ -77,24 +78,19 @@ def issue_shares(curves: Sequence[Curve], *, title: str, caption: str) -> Figure
                 "y": _axis("share", "cycles with an issue (%)", [0, 100], "d"),
             },
             "layer": [
-                {
-                    "data": {"values": [_row(curve, *point) for curve in curves for point in curve.predicted]},
-                    "mark": {"type": "line", "strokeWidth": 1.5, "aria": False},
-                    "encoding": {
-                        "color": _series(names, look.SERIES_COLOURS),
-                        "strokeDash": _series(names, look.SERIES_DASHES, legend=False),
-                    },
-                },
-                {
-                    "data": {"values": [_row(curve, *point) for curve in curves for point in curve.counted]},
-                    "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-                    "encoding": {
-                        "color": _series(names, look.SERIES_COLOURS),
-                        "shape": _series(names, look.SERIES_SHAPES),
-                        "tooltip": {"field": "words"},
-                        "description": {"field": "words"},
-                    },
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 1.5, "aria": False},
+                    [_row(curve, *point) for curve in curves for point in curve.predicted],
+                    color=_series(names, look.SERIES_COLOURS),
+                    strokeDash=_series(names, look.SERIES_DASHES, legend=False),
+                ),
+                layer(
+                    {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                    [_row(curve, *point) for curve in curves for point in curve.counted],
+                    color=_series(names, look.SERIES_COLOURS),
+                    shape=_series(names, look.SERIES_SHAPES),
+                    **WORDS,
+                ),
             ],
         },
     )
@@ -110,20 +106,9 @@ def _row(curve: Curve, warps: int, share: float) -> dict[str, Any]:
 
 
 def _axis(field: str, title: str, domain: list[int], form: str) -> dict[str, Any]:
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"domain": domain, "nice": False},
-        "axis": {"format": form},
-    }
+    return quantitative(field, title=title, scale={"domain": domain, "nice": False}, axis={"format": form})
 
 
 def _series(names: Sequence[str], styles: Sequence[object], *, legend: bool = True) -> dict[str, Any]:
-    plain = {
-        "field": "curve",
-        "type": "nominal",
-        "sort": list(names),
-        "scale": {"domain": list(names), "range": list(styles[: len(names)])},
-    }
+    plain = nominal("curve", sort=list(names), scale={"domain": list(names), "range": list(styles[: len(names)])})
     return {**plain, "legend": {"orient": "top", "title": None, "symbolStrokeWidth": 0.5} if legend else None}

@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.inner_loop import launch_queue
 from threeloops.units import counted, fmt_percent
@@ -55,16 +56,11 @@ def _bar(run: str, span: launch_queue.Span, unit_s: float, unit: str) -> dict[st
 
 def _encoding(rows: list[str], unit: str) -> dict[str, Any]:
     return {
-        "y": {"field": "row", "type": "nominal", "title": None, "sort": rows, "axis": {"labelLimit": 220}},
-        "x": {"field": "start", "type": "quantitative", "title": f"time ({unit})", "scale": {"nice": False}},
+        "y": nominal("row", title=None, sort=rows, axis={"labelLimit": 220}),
+        "x": quantitative("start", title=f"time ({unit})", scale={"nice": False}),
         "x2": {"field": "end"},
-        "color": {
-            "field": "kind",
-            "type": "nominal",
-            "scale": {"domain": list(KINDS.values()), "range": ["#f6d9c5", "#0072b2"]},
-        },
-        "tooltip": {"field": "words"},
-        "description": {"field": "words"},
+        "color": nominal("kind", scale={"domain": list(KINDS.values()), "range": ["#f6d9c5", "#0072b2"]}),
+        **WORDS,
     }
 
 

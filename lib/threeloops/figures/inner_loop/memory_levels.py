@@ -13,6 +13,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.facts.hardware import Part
 from threeloops.figures import labels, look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import peak_rates
 from threeloops.units import TB, MiB, fmt_bytes, fmt_si
@@ -90,7 +91,7 @@ def memory_levels(levels: Sequence[Level], *, title: str, caption: str) -> Figur
     if not 0 < len(chips) <= 2:
         raise ValueError(f"{len(chips)} chips were given; 1 or 2 can be drawn side by side")
     rows = [_row(level) for level in levels]
-    series = {"field": "chip", "type": "nominal", "sort": chips}
+    series = nominal("chip", sort=chips)
     legend = {"orient": "top", "title": None, "symbolStrokeWidth": 0.5}
     colour = {**series, "scale": {"domain": chips, "range": list(look.SERIES_COLOURS[: len(chips)])}, "legend": legend}
     dash = {**series, "scale": {"domain": chips, "range": list(look.SERIES_DASHES[: len(chips)])}, "legend": None}
@@ -108,23 +109,13 @@ def memory_levels(levels: Sequence[Level], *, title: str, caption: str) -> Figur
                 "y": _axis("rate", "bandwidth (TB/s)", RATES),
             },
             "layer": [
-                {
-                    "mark": {"type": "line", "strokeWidth": 1.5, "aria": False},
-                    "encoding": {
-                        "color": colour,
-                        "strokeDash": dash,
-                        "order": {"field": "rate", "type": "quantitative"},
-                    },
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                    "encoding": {
-                        "color": colour,
-                        "shape": shape,
-                        "tooltip": {"field": "words"},
-                        "description": {"field": "words"},
-                    },
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 1.5, "aria": False},
+                    color=colour,
+                    strokeDash=dash,
+                    order=quantitative("rate"),
+                ),
+                layer({"type": "point", "filled": True, "size": 90, "opacity": 1}, color=colour, shape=shape, **WORDS),
                 *(
                     _names(chip, above=index == 0, edge=edge)
                     for index, chip in enumerate(chips)
@@ -166,17 +157,10 @@ def _names(chip: str, *, above: bool, edge: bool) -> dict[str, Any]:
     }
     return {
         "transform": [{"filter": f"datum.chip === {chip!r} && (datum.size > {EDGE}) === {str(edge).lower()}"}],
-        "mark": {"type": "text", "baseline": "middle", "color": look.GREY, "aria": False, **aside},
-        "encoding": {"text": {"field": "label"}},
+        **layer({"type": "text", "baseline": "middle", "color": look.GREY, "aria": False, **aside}, text="label"),
     }
 
 
 def _axis(field: str, title: str, ticks: list[int]) -> dict[str, Any]:
     scale = {"type": "log", "domain": [ticks[0], ticks[-1]], "nice": False}
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": scale,
-        "axis": {"values": ticks, "format": ",~r"},
-    }
+    return quantitative(field, title=title, scale=scale, axis={"values": ticks, "format": ",~r"})

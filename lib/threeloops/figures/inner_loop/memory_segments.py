@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import MiB, counted, fmt_bytes
 
@@ -59,30 +60,16 @@ def memory_segments(pieces: Sequence[Piece], *, title: str, caption: str) -> Fig
         body={
             "width": look.PLOT_WIDTH,
             "height": ROW * len(segments),
-            "data": {"values": values},
-            "mark": {"type": "bar", "height": ROW - 8, "stroke": look.INK, "strokeWidth": 1.2},
-            "encoding": {
-                "y": {"field": "segment", "type": "nominal", "title": "segment", "sort": segments},
-                "x": {
-                    "field": "start",
-                    "type": "quantitative",
-                    "title": "MiB from the start of the segment",
-                    "scale": {"nice": False},
-                },
-                "x2": {"field": "end"},
-                "color": {
-                    "field": "kind",
-                    "type": "nominal",
-                    "scale": {"domain": list(KINDS), "range": ["#0072b2", "#eef4f8"]},
-                },
-                "strokeDash": {
-                    "field": "kind",
-                    "type": "nominal",
-                    "scale": {"domain": list(KINDS), "range": [[1, 0], [5, 3]]},
-                },
-                "tooltip": {"field": "words"},
-                "description": {"field": "words"},
-            },
+            **layer(
+                {"type": "bar", "height": ROW - 8, "stroke": look.INK, "strokeWidth": 1.2},
+                values,
+                y=nominal("segment", title="segment", sort=segments),
+                x=quantitative("start", title="MiB from the start of the segment", scale={"nice": False}),
+                x2="end",
+                color=nominal("kind", scale={"domain": list(KINDS), "range": ["#0072b2", "#eef4f8"]}),
+                strokeDash=nominal("kind", scale={"domain": list(KINDS), "range": [[1, 0], [5, 3]]}),
+                **WORDS,
+            ),
         },
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop import number_formats
 from threeloops.inner_loop.number_formats import Format
@@ -49,30 +50,25 @@ def number_line(
         body={
             "width": look.PLOT_WIDTH,
             "height": height,
-            "encoding": {
-                "y": {
-                    "field": "format",
-                    "type": "nominal",
-                    "sort": [form.name for form in forms],
-                    "title": None,
-                    "axis": _names(),
-                }
-            },
+            "encoding": {"y": nominal("format", sort=[form.name for form in forms], title=None, axis=_names())},
             "layer": [
                 _layer(normal, colour=look.BLUE, size=20, low=low, high=high),
                 _layer(small, colour=look.ORANGE, size=10, low=low, high=high),
                 *([] if marked is None else [_line(marked)]),
                 {
                     "data": names,
-                    "mark": {
-                        "type": "text",
-                        "align": "right",
-                        "baseline": "bottom",
-                        "dy": -11,
-                        "color": look.GREY,
-                        "aria": False,
-                    },
-                    "encoding": {"x": {"value": look.PLOT_WIDTH}, "text": {"field": "words"}},
+                    **layer(
+                        {
+                            "type": "text",
+                            "align": "right",
+                            "baseline": "bottom",
+                            "dy": -11,
+                            "color": look.GREY,
+                            "aria": False,
+                        },
+                        x={"value": look.PLOT_WIDTH},
+                        text="words",
+                    ),
                 },
             ],
         },
@@ -103,27 +99,15 @@ def _ticks(form: Format, low: float, high: float) -> list[dict[str, Any]]:
 
 
 def _layer(rows: list[dict[str, Any]], *, colour: str, size: int, low: float, high: float) -> dict[str, Any]:
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": "value",
-        "scale": {"domain": [low, high], "nice": False},
-        "axis": {"grid": False},
-    }
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "tick", "color": colour, "size": size, "thickness": 1, "opacity": 1, "aria": False},
-        "encoding": {"x": x},
-    }
+    x = quantitative("x", title="value", scale={"domain": [low, high], "nice": False}, axis={"grid": False})
+    return layer(
+        {"type": "tick", "color": colour, "size": size, "thickness": 1, "opacity": 1, "aria": False}, rows, x=x
+    )
 
 
 def _line(value: float) -> dict[str, Any]:
     mark = {"type": "rule", "color": look.INK, "strokeDash": [4, 3], "aria": False}
-    return {
-        "data": {"values": [{"x": value}]},
-        "mark": mark,
-        "encoding": {"x": {"field": "x", "type": "quantitative"}, "y": None},
-    }
+    return layer(mark, [{"x": value}], x=quantitative("x"), y=None)
 
 
 def _count(form: Format, low: float, high: float) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted as number_of
 from threeloops.units import fmt_percent
@@ -28,18 +29,10 @@ def quantised_share(lines: Mapping[str, Line], *, counted: Line, title: str, cap
     values = [{"tile": name, "side": side, "share": share} for name, points in lines.items() for side, share in points]
     names = list(lines)
     ends = {"domain": [min(sides), max(sides)], "nice": False, "zero": False}
-    x = {
-        "field": "side",
-        "type": "quantitative",
-        "scale": ends,
-        "axis": {"title": "rows and columns of the result", "format": ",d", "grid": False},
-    }
-    y = {
-        "field": "share",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {"title": "useful share of the machine", "format": ".0%"},
-    }
+    x = quantitative(
+        "side", scale=ends, axis={"title": "rows and columns of the result", "format": ",d", "grid": False}
+    )
+    y = quantitative("share", scale={"domain": [0, 1]}, axis={"title": "useful share of the machine", "format": ".0%"})
     colour = {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}
     dash = {"domain": names, "range": list(look.SERIES_DASHES[: len(names)])}
     dots = [
@@ -54,31 +47,17 @@ def quantised_share(lines: Mapping[str, Line], *, counted: Line, title: str, cap
             "height": look.PLOT_HEIGHT - 60,
             "encoding": {"x": x, "y": y},
             "layer": [
-                {
-                    "data": {"values": values},
-                    "mark": {"type": "line", "strokeWidth": 1.8, "aria": False},
-                    "encoding": {
-                        "color": {
-                            "field": "tile",
-                            "type": "nominal",
-                            "scale": colour,
-                            "legend": {"symbolType": "stroke"},
-                        },
-                        "strokeDash": {"field": "tile", "type": "nominal", "scale": dash},
-                    },
-                },
-                {
-                    "data": {"values": dots},
-                    "mark": {
-                        "type": "point",
-                        "filled": True,
-                        "size": 60,
-                        "color": look.INK,
-                        "shape": "circle",
-                        "opacity": 1,
-                    },
-                    "encoding": {"tooltip": {"field": "words"}, "description": {"field": "words"}},
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 1.8, "aria": False},
+                    values,
+                    color=nominal("tile", scale=colour, legend={"symbolType": "stroke"}),
+                    strokeDash=nominal("tile", scale=dash),
+                ),
+                layer(
+                    {"type": "point", "filled": True, "size": 60, "color": look.INK, "shape": "circle", "opacity": 1},
+                    dots,
+                    **WORDS,
+                ),
             ],
         },
     )

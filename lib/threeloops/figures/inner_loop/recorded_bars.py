@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import CAPTION_LINE, TITLE_LINE, Figure
 from threeloops.inner_loop.prediction_error import Row
 from threeloops.units import fmt_seconds
@@ -113,47 +114,35 @@ def _places(names: list[str], low: float, high: float) -> dict[str, Any]:
         "labelExpr": "format(datum.value, '~s') + 's'",
     }
     return {
-        "y": {
-            "field": "name",
-            "type": "nominal",
-            "sort": names,
-            "axis": {
+        "y": nominal(
+            "name",
+            sort=names,
+            axis={
                 "title": None,
                 "labelLimit": 260,
                 "labelExpr": r"split(datum.label, '\n')",
                 "ticks": False,
                 "domain": False,
             },
-        },
-        "yOffset": {"field": "series", "type": "nominal", "sort": list(SERIES), "scale": {"paddingInner": 0.05}},
-        "x": {
-            "field": "from",
-            "type": "quantitative",
-            "scale": {"type": "log", "domain": [low, high], "nice": False},
-            "axis": ticks,
-        },
+        ),
+        "yOffset": nominal("series", sort=list(SERIES), scale={"paddingInner": 0.05}),
+        "x": quantitative("from", scale={"type": "log", "domain": [low, high], "nice": False}, axis=ticks),
     }
 
 
 def _bars() -> dict[str, Any]:
-    return {
-        "mark": {"type": "bar", "stroke": look.INK, "strokeWidth": 0.5},
-        "encoding": {
-            "x2": {"field": "to"},
-            "color": {
-                "field": "series",
-                "type": "nominal",
-                "scale": {"domain": list(SERIES), "range": [look.GREY, look.ORANGE]},
-            },
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "bar", "stroke": look.INK, "strokeWidth": 0.5},
+        x2="to",
+        color=nominal("series", scale={"domain": list(SERIES), "range": [look.GREY, look.ORANGE]}),
+        **WORDS,
+    )
 
 
 def _words() -> dict[str, Any]:
     """The ratio behind the recorded bar."""
-    return {
-        "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": look.TEXT - 1},
-        "encoding": {"x": {"field": "to", "type": "quantitative"}, "text": {"field": "label"}},
-    }
+    return layer(
+        {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": look.TEXT - 1},
+        x=quantitative("to"),
+        text="label",
+    )

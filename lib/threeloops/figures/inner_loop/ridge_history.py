@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 
@@ -48,19 +49,9 @@ def ridge_history(entries: Sequence[Entry], *, title: str, caption: str) -> Figu
     names = [entry.name for entry in entries]
     by_ridge = sorted(entries, key=lambda entry: entry.ridge_point)
     two_lines = "[split(datum.value, ' (')[0], '(' + split(datum.value, ' (')[1]]"
-    x = {
-        "field": "name",
-        "type": "nominal",
-        "sort": names,
-        "axis": {"title": "part (year)", "labelAngle": 0, "labelExpr": two_lines},
-    }
+    x = nominal("name", sort=names, axis={"title": "part (year)", "labelAngle": 0, "labelExpr": two_lines})
     highest = 1.12 * max(entry.ridge_point for entry in entries)  # room for the value on top
-    y = {
-        "field": "ridge",
-        "type": "quantitative",
-        "title": "ridge point (FLOP/B)",
-        "scale": {"domain": [0, highest], "nice": False},
-    }
+    y = quantitative("ridge", title="ridge point (FLOP/B)", scale={"domain": [0, highest], "nice": False})
     return Figure(
         title=title,
         caption=caption,
@@ -72,14 +63,8 @@ def ridge_history(entries: Sequence[Entry], *, title: str, caption: str) -> Figu
             "data": {"values": rows},
             "encoding": {"x": x, "y": y},
             "layer": [
-                {
-                    "mark": {"type": "bar", "color": look.BLUE, "width": {"band": 0.6}},
-                    "encoding": {"description": {"field": "words"}, "tooltip": {"field": "words"}},
-                },
-                {
-                    "mark": {"type": "text", "baseline": "bottom", "dy": -3, "aria": False},
-                    "encoding": {"text": {"field": "label"}},
-                },
+                layer({"type": "bar", "color": look.BLUE, "width": {"band": 0.6}}, **WORDS),
+                layer({"type": "text", "baseline": "bottom", "dy": -3, "aria": False}, text="label"),
             ],
         },
     )

@@ -22,6 +22,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal
 from threeloops.figures.figure import Figure
 from threeloops.figures.inner_loop import roofline_names, roofline_scale
 from threeloops.figures.inner_loop.roofline_scale import INTENSITIES, Place, Scale, axis, data
@@ -194,8 +195,8 @@ def _body(
         "layer": [
             *(roofline_scale.roof(corners[name], dashed=index > 0) for index, name in enumerate(roofs)),
             *(roofline_scale.dashed_slope(ends) for ends in feet.values()),
-            *(layer for sign in signs.values() for layer in roofline_names.sign_layers(sign, scale)),
-            *(layer for found in names.values() for layer in roofline_names.along_layers(found, scale)),
+            *(one for sign in signs.values() for one in roofline_names.sign_layers(sign, scale)),
+            *(one for found in names.values() for one in roofline_names.along_layers(found, scale)),
             *([_dots(measured)] if measured else []),
             *roofline_names.point_layers(named, scale, taken, lines),
             *([_marks(points)] if points else []),
@@ -229,20 +230,12 @@ def _marks(points: Sequence[Point]) -> dict[str, Any]:
     colour, shape = ({"domain": list(shown), "range": [found[which] for found in shown.values()]} for which in (0, 1))
     return {
         "data": data(rows),
-        "mark": {
-            "type": "point",
-            "filled": True,
-            "opacity": 0.85,
-            "size": 100,
-            "stroke": look.PAPER,
-            "strokeWidth": 0.5,
-        },
-        "encoding": {
-            "color": {"field": "bound", "type": "nominal", "scale": colour, "legend": key},
-            "shape": {"field": "bound", "type": "nominal", "scale": shape, "legend": key},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
+        **layer(
+            {"type": "point", "filled": True, "opacity": 0.85, "size": 100, "stroke": look.PAPER, "strokeWidth": 0.5},
+            color=nominal("bound", scale=colour, legend=key),
+            shape=nominal("bound", scale=shape, legend=key),
+            **WORDS,
+        ),
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.figures import labels, look
+from threeloops.figures.channels import layer, quantitative
 from threeloops.figures.inner_loop.roofline_scale import INTENSITIES, Place, Scale, data
 from threeloops.operations import roofline as model
 from threeloops.units import fmt_si
@@ -79,14 +80,10 @@ def sign_layers(sign: Sign, scale: Scale) -> list[dict[str, Any]]:
         "y": scale.rate(sign.box.top),
         "y2": scale.rate(sign.box.bottom),
     }
-    gap = {
-        "data": data([ends]),
-        "mark": {"type": "rect", "color": look.PAPER, "aria": False},
-        "encoding": {"x2": {"field": "x2"}, "y2": {"field": "y2"}},
-    }
+    gap = {"data": data([ends]), **layer({"type": "rect", "color": look.PAPER, "aria": False}, x2="x2", y2="y2")}
     return [
         *([gap] if sign.inside else []),
-        {"data": data([row]), "mark": text, "encoding": {"text": {"field": "text"}}},
+        {"data": data([row]), **layer(text, text="text")},
     ]
 
 
@@ -149,7 +146,7 @@ def along_layers(found: Along, scale: Scale) -> list[dict[str, Any]]:
     foot = scale.intensity(found.begin)
     halo = {**mark, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
     row = data([{"x": foot, "y": foot * found.bytes_per_s, "text": found.words}])
-    return [{"data": row, "mark": drawn, "encoding": {"text": {"field": "text"}}} for drawn in (halo, mark)]
+    return [{"data": row, **layer(drawn, text="text")} for drawn in (halo, mark)]
 
 
 def point_layers(
@@ -169,13 +166,11 @@ def point_layers(
         for (name, (intensity, rate)), spot in zip(ordered, spots, strict=True)
     ]
     leader = {"type": "rule", "color": look.GREY, "strokeWidth": 0.7, "aria": False}
-    layers: list[dict[str, Any]] = (
-        [{"data": data(rows), "mark": leader, "encoding": {"y2": {"field": "row"}}}] if rows else []
-    )
+    layers: list[dict[str, Any]] = [{"data": data(rows), **layer(leader, y2="row")}] if rows else []
     for side, align in ((1, "left"), (-1, "right")):
         here = [row for row in rows if row["away"] == side]
         text = {"type": "text", "align": align, "baseline": "middle", "dx": side * labels.GAP, "aria": False}
         halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
-        place = {"y": {"field": "row", "type": "quantitative"}, "text": {"field": "name"}}
+        place = {"y": quantitative("row"), "text": {"field": "name"}}
         layers += [{"data": data(here), "mark": mark, "encoding": place} for mark in (halo, text) if here]
     return layers

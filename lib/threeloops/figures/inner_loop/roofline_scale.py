@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.figures import labels, look
+from threeloops.figures.channels import quantitative
 from threeloops.operations import roofline as model
 
 INTENSITIES = (0.05, 20_000.0)  # FLOP/B: from an addition in fp32 to the largest products in 4 bits
@@ -60,13 +61,7 @@ class Scale:
 def axis(name: str, title: str, domain: tuple[float, float], *, form: str) -> dict[str, Any]:
     first, last = math.ceil(math.log10(domain[0])), math.floor(math.log10(domain[1]))
     ticks = {"values": [10.0**power for power in range(first, last + 1)], "format": form}
-    return {
-        "field": name,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"type": "log", "domain": list(domain), "nice": False},
-        "axis": ticks,
-    }
+    return quantitative(name, title=title, scale={"type": "log", "domain": list(domain), "nice": False}, axis=ticks)
 
 
 def data(rows: Iterable[Mapping[str, object]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import quantitative
 from threeloops.figures.figure import Figure
 
 SIDE, GAP = 132, 40  # pixels
@@ -69,13 +70,13 @@ def tile_hierarchy(cuts: Sequence[Cut], *, title: str, caption: str) -> Figure:
     alt = ", ".join(
         [cuts[0].told, *(f"cut into {number:,} of {cut.told}" for number, cut in zip(pieces, cuts[1:], strict=True))]
     )
-    lines = [layer for panel in panels for layer in panel] + _last(cuts) + _zooms(cuts)
+    lines = [one for panel in panels for one in panel] + _last(cuts) + _zooms(cuts)
     body = {"width": len(cuts) * (SIDE + GAP) - GAP, "height": SIDE + 70, "layer": lines}
     return Figure(title=title, caption=caption, alt=f"{alt}.", body=body)
 
 
 def _rectangle(values: list[dict[str, Any]], mark: dict[str, Any]) -> dict[str, Any]:
-    channels = {name: {"field": name, "type": "quantitative", "scale": None, "axis": None} for name in ("x", "y")}
+    channels = {name: quantitative(name, scale=None, axis=None) for name in ("x", "y")}
     return {
         "data": {"values": values},
         "mark": {"type": "rect", "aria": False, **mark},
@@ -133,7 +134,7 @@ def _zooms(cuts: Sequence[Cut]) -> list[dict[str, Any]]:
     for place, (outer, inner) in enumerate(itertools.pairwise(cuts)):
         right, height = place * (SIDE + GAP) + SIDE, SIDE / _grid(outer, inner)[0]
         rows += [{"x": right, "x2": right + GAP, "y": start, "y2": end} for start, end in ((0, 0), (height, SIDE))]
-    channels = {name: {"field": name, "type": "quantitative", "scale": None, "axis": None} for name in ("x", "y")}
+    channels = {name: quantitative(name, scale=None, axis=None) for name in ("x", "y")}
     mark = {"type": "rule", "color": look.BLUE, "strokeDash": [4, 3], "aria": False}
     return [
         {

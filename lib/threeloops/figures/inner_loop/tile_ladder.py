@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import TFLOP, fmt_si
 
@@ -88,17 +89,13 @@ def _panel(
         for r in rungs
     ]
     ticks = [value for value in (0.25, 1, 4, 16, 64, 256) if domain[0] <= value <= domain[1]]
-    x = {"type": "quantitative", "scale": {"type": "log", "base": 2, "domain": list(domain), "nice": False}}
+    x = quantitative(scale={"type": "log", "base": 2, "domain": list(domain), "nice": False})
     axis = {"title": "FLOP per byte" if last else None, "values": ticks, "format": "~r"}
     names = {"title": None, "ticks": False, "domain": False, "labelLimit": 220, "minExtent": NAMES, **LINES}
     here_too = [kernel for kernel in kernels if any(rung.kernel == kernel for rung in rungs)]
-    y = {"field": "kernel", "type": "nominal", "sort": here_too, "scale": {"domain": here_too}, "axis": names}
-    colour = {
-        "field": "verdict",
-        "type": "nominal",
-        "scale": {"domain": list(VERDICTS), "range": [look.ORANGE, look.BLUE]},
-    }
-    shape = {"field": "verdict", "type": "nominal", "scale": {"domain": list(VERDICTS), "range": ["circle", "square"]}}
+    y = nominal("kernel", sort=here_too, scale={"domain": here_too}, axis=names)
+    colour = nominal("verdict", scale={"domain": list(VERDICTS), "range": [look.ORANGE, look.BLUE]})
+    shape = nominal("verdict", scale={"domain": list(VERDICTS), "range": ["circle", "square"]})
     here, there = {**x, "field": "intensity", "axis": axis}, {**x, "field": "ridge", "axis": axis}
     return {
         "title": {"text": level, "anchor": "start", "fontSize": look.TEXT, "fontWeight": "normal", "color": look.INK},
@@ -107,28 +104,16 @@ def _panel(
         "data": {"values": values},
         "encoding": {"y": y},
         "layer": [
-            {
-                "mark": {"type": "rule", "color": look.RULE, "strokeWidth": 2, "aria": False},
-                "encoding": {"x": here, "x2": {"field": "ridge"}},
-            },
-            {
-                "mark": {"type": "tick", "color": look.INK, "size": 20, "thickness": 2.5, "aria": False},
-                "encoding": {"x": there},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-                "encoding": {
-                    "x": here,
-                    "color": colour,
-                    "shape": shape,
-                    "tooltip": {"field": "words"},
-                    "description": {"field": "words"},
-                },
-            },
-            {
-                "mark": {"type": "text", "baseline": "bottom", "dy": -11, "color": look.GREY, "aria": False},
-                "encoding": {"x": there, "text": {"field": "needed"}},
-            },
+            layer({"type": "rule", "color": look.RULE, "strokeWidth": 2, "aria": False}, x=here, x2="ridge"),
+            layer({"type": "tick", "color": look.INK, "size": 20, "thickness": 2.5, "aria": False}, x=there),
+            layer(
+                {"type": "point", "filled": True, "size": 110, "opacity": 1}, x=here, color=colour, shape=shape, **WORDS
+            ),
+            layer(
+                {"type": "text", "baseline": "bottom", "dy": -11, "color": look.GREY, "aria": False},
+                x=there,
+                text="needed",
+            ),
             *(_numbers(verdict, side, here) for verdict, side in zip(VERDICTS, ("right", "left"), strict=True)),
         ],
     }
@@ -159,21 +144,14 @@ def _timed_panel(timed: Mapping[str, float]) -> dict[str, Any]:
         "height": ROW * len(values),
         "data": {"values": values},
         "encoding": {
-            "y": {"field": "kernel", "type": "nominal", "sort": list(timed), "axis": names},
-            "x": {"field": "rate", "type": "quantitative", "scale": scale, "axis": axis},
+            "y": nominal("kernel", sort=list(timed), axis=names),
+            "x": quantitative("rate", scale=scale, axis=axis),
         },
-        "layer": [
-            {"mark": dot, "encoding": {"tooltip": {"field": "words"}, "description": {"field": "words"}}},
-            {"mark": word, "encoding": {"text": {"field": "text"}}},
-        ],
+        "layer": [layer(dot, **WORDS), layer(word, text="text")],
     }
 
 
 def _numbers(verdict: str, align: str, x: dict[str, Any]) -> dict[str, Any]:
     """The intensities beside their points, on the side away from the stroke."""
     mark = {"type": "text", "align": align, "baseline": "middle", "dx": 9 if align == "left" else -9, "aria": False}
-    return {
-        "transform": [{"filter": {"field": "verdict", "equal": verdict}}],
-        "mark": mark,
-        "encoding": {"x": x, "text": {"field": "text"}},
-    }
+    return {"transform": [{"filter": {"field": "verdict", "equal": verdict}}], **layer(mark, x=x, text="text")}

@@ -20,6 +20,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.inner_loop.trace import BATCH_WAIT, QUEUE_FULL, SYNC, Interval, Trace, covered
 from threeloops.units import fmt_bytes, fmt_percent, fmt_seconds, ms
@@ -145,15 +146,14 @@ def _view(
         "ticks": False,
         "domain": False,
     }
-    y = {
-        "type": "quantitative",
-        "scale": {"domain": [0, sum(tall)], "reverse": True, "nice": False},
-        "axis": {**y_axis, "grid": False, "minExtent": LABELS - 8},
-    }
-    for layer in layers:
-        layer["encoding"]["y"] = {"field": "middle" if layer["mark"]["type"] == "text" else "top", **y}
-        if layer["mark"]["type"] != "text":
-            layer["encoding"]["y2"] = {"field": "bottom"}
+    y = quantitative(
+        scale={"domain": [0, sum(tall)], "reverse": True, "nice": False},
+        axis={**y_axis, "grid": False, "minExtent": LABELS - 8},
+    )
+    for one in layers:
+        one["encoding"]["y"] = {"field": "middle" if one["mark"]["type"] == "text" else "top", **y}
+        if one["mark"]["type"] != "text":
+            one["encoding"]["y2"] = {"field": "bottom"}
     return {"width": width, "height": band * sum(tall), "layer": layers}
 
 
@@ -161,30 +161,23 @@ def _bar_layer(bars: list[dict[str, Any]], span: float) -> dict[str, Any]:
     colour = {"domain": list(KINDS), "range": [colour for colour, _ in KINDS.values()]}
     seen = [name for name in KINDS if any(bar["kind"] == name for bar in bars)]
     x = {"scale": {"domain": [0, span], "nice": False}, "axis": {"title": "time (ms)", "grid": False, "tickCount": 5}}
-    return {
-        "data": {"values": bars},
-        "mark": {"type": "rect"},
-        "encoding": {
-            "x": {"field": "start", "type": "quantitative", **x},
-            "x2": {"field": "end"},
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "scale": colour,
-                "legend": {"values": seen},
-            },
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "rect"},
+        bars,
+        x=quantitative("start", **x),
+        x2="end",
+        color=nominal("kind", scale=colour, legend={"values": seen}),
+        **WORDS,
+    )
 
 
 def _area_layer(areas: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "data": {"values": areas},
-        "mark": {"type": "area", "interpolate": "step-after", "color": look.GREY, "opacity": 0.75, "aria": False},
-        "encoding": {"x": {"field": "at", "type": "quantitative"}, "detail": {"field": "counter"}},
-    }
+    return layer(
+        {"type": "area", "interpolate": "step-after", "color": look.GREY, "opacity": 0.75, "aria": False},
+        areas,
+        x=quantitative("at"),
+        detail="counter",
+    )
 
 
 def _names(
@@ -212,11 +205,7 @@ def _name_layer(named: list[dict[str, Any]], *, inside: bool) -> dict[str, Any]:
         for bar in named
     ]
     style = {"color": look.PAPER, "fontWeight": "bold"} if inside else {"color": look.INK, "align": "left", "dx": 5}
-    return {
-        "data": {"values": values},
-        "mark": {"type": "text", "aria": False, **style},
-        "encoding": {"x": {"field": "at", "type": "quantitative"}, "text": {"field": "name"}},
-    }
+    return layer({"type": "text", "aria": False, **style}, values, x=quantitative("at"), text="name")
 
 
 def kind(interval: Interval) -> str:

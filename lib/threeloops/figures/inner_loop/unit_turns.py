@@ -20,6 +20,7 @@ from string import ascii_uppercase
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.inner_loop.unit_turns import Turn
 from threeloops.units import counted
@@ -96,24 +97,15 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
         for b in bars
     ]
     last = max(bar.end for bar in bars)
-    y = {
-        "field": "row",
-        "type": "nominal",
-        "sort": rows,
-        "axis": {"title": None, "labelLimit": 200, "ticks": False, "domain": False},
-    }
-    x = {
-        "field": "start",
-        "type": "quantitative",
-        "scale": {"domain": [0, last], "nice": False},
-        "axis": {"title": "clock (cycles)", "format": ",~r"},
-    }
-    colour = {
-        "field": "group",
-        "type": "nominal",
-        "legend": {} if any(bar.word for bar in bars) else None,
-        "scale": {"domain": groups, "range": list(look.SERIES_COLOURS[: len(groups)])},
-    }
+    y = nominal("row", sort=rows, axis={"title": None, "labelLimit": 200, "ticks": False, "domain": False})
+    x = quantitative(
+        "start", scale={"domain": [0, last], "nice": False}, axis={"title": "clock (cycles)", "format": ",~r"}
+    )
+    colour = nominal(
+        "group",
+        legend={} if any(bar.word for bar in bars) else None,
+        scale={"domain": groups, "range": list(look.SERIES_COLOURS[: len(groups)])},
+    )
     return Figure(
         title=title,
         caption=caption,
@@ -124,20 +116,18 @@ def unit_turns(bars: Sequence[Bar], *, title: str, caption: str) -> Figure:
             "data": {"values": values},
             "encoding": {"y": y},
             "layer": [
-                {
-                    "mark": {"type": "bar", "stroke": look.PAPER, "strokeWidth": 1.5, "height": {"band": 0.8}},
-                    "encoding": {
-                        "x": x,
-                        "x2": {"field": "end"},
-                        "color": colour,
-                        "description": {"field": "words"},
-                        "tooltip": {"field": "words"},
-                    },
-                },
-                {
-                    "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
-                    "encoding": {"x": {"field": "middle", "type": "quantitative"}, "text": {"field": "word"}},
-                },
+                layer(
+                    {"type": "bar", "stroke": look.PAPER, "strokeWidth": 1.5, "height": {"band": 0.8}},
+                    x=x,
+                    x2="end",
+                    color=colour,
+                    **WORDS,
+                ),
+                layer(
+                    {"type": "text", "color": look.PAPER, "fontWeight": "bold", "aria": False},
+                    x=quantitative("middle"),
+                    text="word",
+                ),
             ],
         },
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.inner_loop.warp_scheduler import Played
 from threeloops.units import fmt_percent
@@ -55,33 +56,17 @@ def _told(name: str, played: Played, clock: range) -> str:
 def _view(name: str, played: Played, clock: range, *, labelled: bool) -> dict[str, Any]:
     bars = [bar for warp in range(max(played.issuers) + 1) for bar in _bars(played, warp, clock)]
     kinds = {"domain": list(STATES), "range": [colour for colour, _ in STATES.values()]}
-    x = {
-        "field": "start",
-        "type": "quantitative",
-        "scale": {"domain": [clock.start, clock.stop], "nice": False},
-        "axis": {"title": "clock (cycles)", "grid": False} if labelled else None,
-    }
-    y = {
-        "field": "top",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [0, max(played.issuers) + 1], "reverse": True, "nice": False},
-    }
+    x = quantitative(
+        "start",
+        scale={"domain": [clock.start, clock.stop], "nice": False},
+        axis={"title": "clock (cycles)", "grid": False} if labelled else None,
+    )
+    y = quantitative("top", axis=None, scale={"domain": [0, max(played.issuers) + 1], "reverse": True, "nice": False})
     return {
         "title": {"text": name, "fontSize": look.TEXT, "fontWeight": "normal", "offset": 4},
         "width": look.PLOT_WIDTH,
         "height": ROW_HEIGHT * (max(played.issuers) + 1),
-        "data": {"values": bars},
-        "mark": {"type": "rect"},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "end"},
-            "y": y,
-            "y2": {"field": "bottom"},
-            "color": {"field": "state", "type": "nominal", "scale": kinds},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
+        **layer({"type": "rect"}, bars, x=x, x2="end", y=y, y2="bottom", color=nominal("state", scale=kinds), **WORDS),
     }
 
 

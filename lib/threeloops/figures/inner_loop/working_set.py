@@ -14,6 +14,7 @@ from typing import Any
 from threeloops import checks
 from threeloops.facts import recorded
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import GB, fmt, fmt_bytes, ns
 
@@ -105,62 +106,41 @@ def _lines(
         "datum.value >= 1048576 ? format(datum.value / 1048576, ',') + ' MiB' : format(datum.value / 1024, ',') + '"
         " KiB'"
     )
-    x = {
-        "field": "size",
-        "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "domain": [sizes[0], sizes[-1]], "nice": False},
-        "axis": {"title": "working set", "values": ticks, "labelExpr": label, "grid": False},
-    }
+    x = quantitative(
+        "size",
+        scale={"type": "log", "base": 2, "domain": [sizes[0], sizes[-1]], "nice": False},
+        axis={"title": "working set", "values": ticks, "labelExpr": label, "grid": False},
+    )
     title, part = AXIS[unit]
     highest = max(row["value"] for row in rows) or 1.0
     top = highest * HEIGHT / (HEIGHT - 12 - ROW * name_rows)  # the marks' names stand above every curve
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "axis": {"title": title, "labelExpr": f"format(datum.value / {part:g}, ',~r')"},
-        "scale": {"domain": [0, top], "nice": False},
-    }
-    series: dict[str, Any] = {
-        "field": "curve",
-        "type": "nominal",
-        "sort": names,
-        "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-    }
+    y = quantitative(
+        "value",
+        axis={"title": title, "labelExpr": f"format(datum.value / {part:g}, ',~r')"},
+        scale={"domain": [0, top], "nice": False},
+    )
+    series = nominal("curve", sort=names, scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])})
     series["legend"] = {} if len(names) > 1 else None
     dash = {**series, "scale": {"domain": names, "range": list(look.SERIES_DASHES[: len(names)])}}
     shape = {**series, "scale": {"domain": names, "range": list(look.SERIES_SHAPES[: len(names)])}}
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-            "encoding": {"x": x, "y": y, "color": series, "strokeDash": dash},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": series,
-                "shape": shape,
-                "tooltip": {"field": "words"},
-                "description": {"field": "words"},
-            },
-        },
+        layer({"type": "line", "strokeWidth": 2, "aria": False}, rows, x=x, y=y, color=series, strokeDash=dash),
+        layer(
+            {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            rows,
+            x=x,
+            y=y,
+            color=series,
+            shape=shape,
+            **WORDS,
+        ),
     ]
 
 
 def _rules(inside: Mapping[str, float]) -> list[dict[str, Any]]:
     """An upright line at every marked size."""
     rule = {"type": "rule", "color": look.GREY, "strokeDash": [4, 4], "aria": False}
-    return [
-        {
-            "data": {"values": [{"size": size}]},
-            "mark": rule,
-            "encoding": {"x": {"field": "size", "type": "quantitative"}},
-        }
-        for size in inside.values()
-    ]
+    return [layer(rule, [{"size": size}], x=quantitative("size")) for size in inside.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,11 +180,7 @@ def _names(placed: Sequence[_Place]) -> list[dict[str, Any]]:
         align, away = ("right", -5) if place.side == "left" else ("left", 5)
         text = {"type": "text", "align": align, "baseline": "middle", "dx": away, "color": look.GREY, "aria": False}
         halo = {**text, "stroke": look.PAPER, "strokeWidth": 4, "strokeJoin": "round"}
-        where = {
-            "x": {"field": "size", "type": "quantitative"},
-            "y": {"value": ROW * (place.row + 0.5)},
-            "text": {"field": "text"},
-        }
+        where = {"x": quantitative("size"), "y": {"value": ROW * (place.row + 0.5)}, "text": {"field": "text"}}
         layers += [{"data": data, "mark": mark, "encoding": where} for mark in (halo, text)]
     return layers
 

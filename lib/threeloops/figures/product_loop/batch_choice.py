@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted, fmt_seconds, ms
 
@@ -21,26 +22,25 @@ def batch_choice(points: Sequence[Point], *, limit_s: float, title: str, caption
         raise ValueError(f"{counted(len(points), 'point')}; a line needs two")
     checks.positive(limit_s=limit_s)
     rows = [{"slots": str(slots), "gap": gap / ms, "rate": rate} for slots, gap, rate in points]
-    x = {"field": "gap", "type": "quantitative", "axis": {"title": "TPOT (ms), median of the requests"}}
-    y = {"field": "rate", "type": "quantitative", "axis": {"title": "output tokens/s, all requests"}}
+    x = quantitative("gap", axis={"title": "TPOT (ms), median of the requests"})
+    y = quantitative("rate", axis={"title": "output tokens/s, all requests"})
     place = {"x": x, "y": y}
     layers = [
         {"mark": {"type": "line", "color": look.BLUE, "strokeWidth": 2, "aria": False}, "encoding": place},
         {"mark": {"type": "point", "filled": True, "size": 60, "color": look.BLUE}, "encoding": place},
-        {
-            "mark": {"type": "text", "dy": 16, "dx": 10, "aria": False},
-            "encoding": {**place, "text": {"field": "slots"}},
-        },
-        {
-            "data": {"values": [{"gap": limit_s / ms, "text": f"limit {fmt_seconds(limit_s)}"}]},
-            "mark": {"type": "rule", "color": look.ORANGE, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
-            "encoding": {"x": x},
-        },
-        {
-            "data": {"values": [{"gap": limit_s / ms, "text": f"limit {fmt_seconds(limit_s)}"}]},
-            "mark": {"type": "text", "align": "left", "dx": 6, "aria": False},
-            "encoding": {"x": x, "y": {"value": 266}, "text": {"field": "text"}},
-        },
+        layer({"type": "text", "dy": 16, "dx": 10, "aria": False}, **place, text="slots"),
+        layer(
+            {"type": "rule", "color": look.ORANGE, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
+            [{"gap": limit_s / ms, "text": f"limit {fmt_seconds(limit_s)}"}],
+            x=x,
+        ),
+        layer(
+            {"type": "text", "align": "left", "dx": 6, "aria": False},
+            [{"gap": limit_s / ms, "text": f"limit {fmt_seconds(limit_s)}"}],
+            x=x,
+            y={"value": 266},
+            text="text",
+        ),
     ]
     told = "; ".join(
         f"{counted(slots, 'slot')} {fmt_seconds(gap)}, {rate:,.0f} tokens/s" for slots, gap, rate in points

@@ -12,6 +12,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 ROW = 24  # pixels a bar
@@ -41,33 +42,18 @@ def bound_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: str
         for bound, value in bounds.items()
     ]
     most = max(one["value"] for one in values)
-    x = {
-        "field": "value",
-        "type": "quantitative",
-        "title": what,
-        "scale": {"domain": [0, most * 1.18]},
-        "axis": {"tickCount": 6},
-    }
-    y = {"field": "bound", "type": "nominal", "sort": names, "title": None, "axis": {"ticks": False}}
-    bars = {
-        "mark": {"type": "bar", "height": ROW - 6},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": {
-                "field": "bound",
-                "type": "nominal",
-                "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-                "legend": None,
-            },
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
-    }
-    numbers = {
-        "mark": {"type": "text", "align": "left", "dx": 5, "fontSize": look.TEXT, "aria": False},
-        "encoding": {"x": x, "y": y, "text": {"field": "number"}},
-    }
+    x = quantitative("value", title=what, scale={"domain": [0, most * 1.18]}, axis={"tickCount": 6})
+    y = nominal("bound", sort=names, title=None, axis={"ticks": False})
+    bars = layer(
+        {"type": "bar", "height": ROW - 6},
+        x=x,
+        y=y,
+        color=nominal("bound", scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}, legend=None),
+        **WORDS,
+    )
+    numbers = layer(
+        {"type": "text", "align": "left", "dx": 5, "fontSize": look.TEXT, "aria": False}, x=x, y=y, text="number"
+    )
     header = {"labelAngle": 0, "labelAlign": "left", "labelFontSize": look.TEXT, "title": None, "labelOrient": "top"}
     told = " ".join(
         f"{load}: {', '.join(f'{bound} {value:.1f}' for bound, value in bounds.items())};"
@@ -81,14 +67,7 @@ def bound_bars(rows: Mapping[str, Mapping[str, float]], *, what: str, title: str
         narrow_px=254,  # beside the names of the bounds
         body={
             "data": {"values": values},
-            "facet": {
-                "row": {
-                    "field": "load",
-                    "type": "nominal",
-                    "sort": list(rows),
-                    "header": header | {"labelAnchor": "start"},
-                }
-            },
+            "facet": {"row": nominal("load", sort=list(rows), header=header | {"labelAnchor": "start"})},
             "spec": {"width": look.PLOT_WIDTH - 40, "height": ROW * len(names), "layer": [bars, numbers]},
             "spacing": 6,
         },

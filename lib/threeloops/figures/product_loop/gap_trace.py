@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_seconds, ms
 
@@ -30,28 +31,28 @@ def gap_trace(traces: Mapping[str, Sequence[tuple[float, float]]], *, title: str
     ]
 
     def by(scale: Sequence[object]) -> dict[str, object]:
-        return {"field": "policy", "type": "nominal", "scale": {"domain": names, "range": list(scale[: len(names)])}}
+        return nominal("policy", scale={"domain": names, "range": list(scale[: len(names)])})
 
-    x = {
-        "field": "moment",
-        "type": "quantitative",
-        "scale": {"zero": False},
-        "axis": {"title": "time (s)", "grid": False},
-    }
-    y = {
-        "field": "gap",
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"title": "gap before the token (ms)", "tickCount": 5},
-    }
-    line = {
-        "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.5, "aria": False},
-        "encoding": {"x": x, "y": y, "color": by(look.SERIES_COLOURS), "strokeDash": by(look.SERIES_DASHES)},
-    }
-    dots = {
-        "mark": {"type": "point", "filled": True, "size": 26, "aria": False},
-        "encoding": {"x": x, "y": y, "color": by(look.SERIES_COLOURS), "shape": by(look.SERIES_SHAPES)},
-    }
+    x = quantitative("moment", scale={"zero": False}, axis={"title": "time (s)", "grid": False})
+    y = quantitative(
+        "gap",
+        scale={"type": "log", "nice": False, "padding": 12},
+        axis={"title": "gap before the token (ms)", "tickCount": 5},
+    )
+    line = layer(
+        {"type": "line", "interpolate": "step-before", "strokeWidth": 1.5, "aria": False},
+        x=x,
+        y=y,
+        color=by(look.SERIES_COLOURS),
+        strokeDash=by(look.SERIES_DASHES),
+    )
+    dots = layer(
+        {"type": "point", "filled": True, "size": 26, "aria": False},
+        x=x,
+        y=y,
+        color=by(look.SERIES_COLOURS),
+        shape=by(look.SERIES_SHAPES),
+    )
     body = {"width": look.PLOT_WIDTH, "height": 260, "data": {"values": rows}, "layer": [line, dots]}
     return Figure(title=title, caption=caption, alt=_alt(traces), body=body)
 

@@ -10,10 +10,10 @@ One large weight takes the grid from the others. its own scale: 2 weights on a g
 """  # noqa: E501
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted
 
@@ -37,8 +37,8 @@ def grid_marks(rows: Mapping[str, tuple[Sequence[float], float]], *, title: str,
         for name, (weights, step) in rows.items()
         for place in _places(weights, step)
     ]
-    x = {"field": "value", "type": "quantitative", "title": "weight", "scale": {"domain": [-edge, edge]}}
-    y: dict[str, Any] = {"field": "row", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 190}}
+    x = quantitative("value", title="weight", scale={"domain": [-edge, edge]})
+    y = nominal("row", sort=names, title=None, axis={"labelLimit": 190})
     return Figure(
         title=title,
         caption=caption,
@@ -47,16 +47,10 @@ def grid_marks(rows: Mapping[str, tuple[Sequence[float], float]], *, title: str,
             "width": look.PLOT_WIDTH - 120,
             "height": ROW * len(rows),
             "layer": [
-                {
-                    "data": {"values": ticks},
-                    "mark": {"type": "tick", "color": look.GREY, "thickness": 1, "size": 26, "yOffset": 12},
-                    "encoding": {"x": x, "y": y},
-                },
-                {
-                    "data": {"values": dots},
-                    "mark": {"type": "point", "filled": True, "size": 34, "color": look.BLUE, "yOffset": -12},
-                    "encoding": {"x": x, "y": y},
-                },
+                layer({"type": "tick", "color": look.GREY, "thickness": 1, "size": 26, "yOffset": 12}, ticks, x=x, y=y),
+                layer(
+                    {"type": "point", "filled": True, "size": 34, "color": look.BLUE, "yOffset": -12}, dots, x=x, y=y
+                ),
             ],
         },
     )

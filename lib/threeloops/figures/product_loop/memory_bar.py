@@ -16,6 +16,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import GB, fmt_bytes
 
@@ -30,20 +31,19 @@ def memory_bar(
     checks.non_negative(**{name.replace(" ", "_"): size for name, size in parts.items()})
     whole = sum(parts.values())
     end = max(1.08 * memory_bytes, 1.04 * whole) / GB
-    x: dict[str, Any] = {
-        "field": "start",
-        "type": "quantitative",
-        "title": "GB on one GPU",
-        "scale": {"domain": [0, end], "nice": False},
-        "axis": {"format": ",.0f", "tickCount": 6},
-    }
+    x = quantitative(
+        "start",
+        title="GB on one GPU",
+        scale={"domain": [0, end], "nice": False},
+        axis={"format": ",.0f", "tickCount": 6},
+    )
     y = {"value": HEIGHT / 2 - BAR / 2}
     lines = [
         {"at": budget_bytes / GB, "name": "engine", "dash": True},
         {"at": memory_bytes / GB, "name": "card", "dash": False},
     ]
     names = list(parts)
-    at = {"field": "at", "type": "quantitative"}
+    at = quantitative("at")
     return Figure(
         title=title,
         caption=caption + " Dashed line: what the engine may use; solid: the card.",
@@ -52,37 +52,26 @@ def memory_bar(
             "width": look.PLOT_WIDTH,
             "height": HEIGHT,
             "layer": [
-                {
-                    "data": {"values": _pieces(parts)},
-                    "mark": {"type": "bar", "stroke": look.PAPER},
-                    "encoding": {
-                        "x": x,
-                        "x2": {"field": "end"},
-                        "y": y,
-                        "y2": {"value": HEIGHT / 2 + BAR / 2},
-                        "color": {
-                            "field": "part",
-                            "type": "nominal",
-                            "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-                            "legend": {"symbolType": "square"},
-                        },
-                        "description": {"field": "words"},
-                        "tooltip": {"field": "words"},
-                    },
-                },
-                {
-                    "data": {"values": lines},
-                    "mark": {"type": "rule", "color": look.INK, "strokeWidth": 1.5, "aria": False},
-                    "encoding": {
-                        "x": at,
-                        "strokeDash": {
-                            "field": "dash",
-                            "type": "nominal",
-                            "legend": None,
-                            "scale": {"domain": [True, False], "range": [[5, 4], [1, 0]]},
-                        },
-                    },
-                },
+                layer(
+                    {"type": "bar", "stroke": look.PAPER},
+                    _pieces(parts),
+                    x=x,
+                    x2="end",
+                    y=y,
+                    y2={"value": HEIGHT / 2 + BAR / 2},
+                    color=nominal(
+                        "part",
+                        scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
+                        legend={"symbolType": "square"},
+                    ),
+                    **WORDS,
+                ),
+                layer(
+                    {"type": "rule", "color": look.INK, "strokeWidth": 1.5, "aria": False},
+                    lines,
+                    x=at,
+                    strokeDash=nominal("dash", legend=None, scale={"domain": [True, False], "range": [[5, 4], [1, 0]]}),
+                ),
             ],
         },
     )

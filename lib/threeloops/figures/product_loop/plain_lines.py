@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, ordinal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent
 
@@ -62,13 +63,12 @@ def plain_lines(
     ]
     top = high if high is not None else max([float(row["value"]) for row in rows] + [low]) * (1 if percent else 1.05)
     place = _measured_axis(lines, x) if spaced else _places(order, x)
-    height = {
-        "field": "value",
-        "type": "quantitative",
-        "title": y,
-        "scale": {"domain": [low, top], "nice": False},
-        "axis": {"format": ".0%" if percent else "~g", "tickCount": 6},
-    }
+    height = quantitative(
+        "value",
+        title=y,
+        scale={"domain": [low, top], "nice": False},
+        axis={"format": ".0%" if percent else "~g", "tickCount": 6},
+    )
     layers = _drawn(rows, list(lines), place, height)
     if level is not None:
         layers.append(_level(level, height))
@@ -83,20 +83,20 @@ def plain_lines(
 
 
 def _places(order: list[str], x: str) -> dict[str, Any]:
-    return {"field": "at", "type": "ordinal", "scale": {"domain": order}, "title": x, "axis": {"labelAngle": 0}}
+    return ordinal("at", scale={"domain": order}, title=x, axis={"labelAngle": 0})
 
 
 def _measured_axis(lines: Mapping[str, Points], x: str) -> dict[str, Any]:
     """From the whole number below the least x to the one above the largest."""
     every = [at for points in lines.values() for at, _ in points]
     scale = {"domain": [math.floor(min(every)), math.ceil(max(every))], "nice": False}
-    return {"field": "at", "type": "quantitative", "scale": scale, "title": x, "axis": {"tickMinStep": 1}}
+    return quantitative("at", scale=scale, title=x, axis={"tickMinStep": 1})
 
 
 def _coded(names: list[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Colour, dash and shape of each line."""
     legend = {"columns": 2, "labelLimit": 260, "symbolSize": 90}
-    field = {"field": "line", "type": "nominal", "legend": legend}
+    field = nominal("line", legend=legend)
     kinds = len(names)
     return (
         {**field, "scale": {"domain": names, "range": list(look.SERIES_COLOURS[:kinds])}},
@@ -115,34 +115,42 @@ def _drawn(
     colour, dash, shape = _coded(names)
     words = {"description": {"field": "words"}, "tooltip": {"field": "words"}}
     return [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-            "encoding": {"x": place, "y": height, "color": colour, "strokeDash": dash, "order": {"field": "order"}},
-        },
-        {
-            "data": {"values": rows},
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": place, "y": height, "color": colour, "shape": shape, **words},
-        },
+        layer(
+            {"type": "line", "strokeWidth": 2, "aria": False},
+            rows,
+            x=place,
+            y=height,
+            color=colour,
+            strokeDash=dash,
+            order="order",
+        ),
+        layer(
+            {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            rows,
+            x=place,
+            y=height,
+            color=colour,
+            shape=shape,
+            **words,
+        ),
     ]
 
 
 def _level(level: float, height: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "data": {"values": [{"value": level}]},
-        "mark": {"type": "rule", "color": look.GREY, "strokeDash": [6, 4], "aria": False},
-        "encoding": {"y": height},
-    }
+    return layer(
+        {"type": "rule", "color": look.GREY, "strokeDash": [6, 4], "aria": False}, [{"value": level}], y=height
+    )
 
 
 def _here(here: tuple[float, float], place: dict[str, Any], height: dict[str, Any], *, spaced: bool) -> dict[str, Any]:
     at = here[0] if spaced else f"{here[0]:g}"
-    return {
-        "data": {"values": [{"at": at, "value": here[1], "words": f"here: {here[0]:g}"}]},
-        "mark": {"type": "point", "shape": "diamond", "size": 260, "strokeWidth": 3, "color": look.INK},
-        "encoding": {"x": place, "y": height, "description": {"field": "words"}},
-    }
+    return layer(
+        {"type": "point", "shape": "diamond", "size": 260, "strokeWidth": 3, "color": look.INK},
+        [{"at": at, "value": here[1], "words": f"here: {here[0]:g}"}],
+        x=place,
+        y=height,
+        description="words",
+    )
 
 
 def _alt(lines: Mapping[str, Points], x: str, y: str, percent: bool) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_seconds, ms
 
@@ -29,20 +30,15 @@ def predicted_measured(times: Mapping[str, tuple[float, float]], *, title: str, 
     lines = [{"name": name, "ms": pair[0] / ms, "to": pair[1] / ms} for name, pair in times.items()]
     values = [point["ms"] for point in points]
     domain = [min(values) / 1.8, max(values) * 1.8]  # type: ignore[type-var,operator]
-    x = {
-        "field": "ms",
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": domain, "nice": False},
-        "axis": {"title": "milliseconds (log scale)", "tickCount": 6},
-    }
-    y = {"field": "name", "type": "nominal", "sort": list(times), "axis": {"title": None, "ticks": False}}
+    x = quantitative(
+        "ms",
+        scale={"type": "log", "domain": domain, "nice": False},
+        axis={"title": "milliseconds (log scale)", "tickCount": 6},
+    )
+    y = nominal("name", sort=list(times), axis={"title": None, "ticks": False})
     way = {
-        "color": {
-            "field": "way",
-            "type": "nominal",
-            "scale": {"domain": list(WAYS), "range": [look.BLUE, look.ORANGE]},
-        },
-        "shape": {"field": "way", "type": "nominal", "scale": {"domain": list(WAYS), "range": ["square", "circle"]}},
+        "color": nominal("way", scale={"domain": list(WAYS), "range": [look.BLUE, look.ORANGE]}),
+        "shape": nominal("way", scale={"domain": list(WAYS), "range": ["square", "circle"]}),
     }
     alt = " ".join(
         f"{name}: predicted {fmt_seconds(pair[0])}, measured {fmt_seconds(pair[1])}." for name, pair in times.items()
@@ -51,22 +47,16 @@ def predicted_measured(times: Mapping[str, tuple[float, float]], *, title: str, 
         "width": look.PLOT_WIDTH - 60,
         "height": ROW * len(times),
         "layer": [
-            {
-                "data": {"values": lines},
-                "mark": {"type": "rule", "color": look.GREY, "aria": False},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": y},
-            },
-            {
-                "data": {"values": points},
-                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-                "encoding": {"x": x, "y": y, **way},
-            },
+            layer({"type": "rule", "color": look.GREY, "aria": False}, lines, x=x, x2="to", y=y),
+            layer({"type": "point", "filled": True, "size": 110, "opacity": 1}, points, x=x, y=y, **way),
             *(
-                {
-                    "data": {"values": [point for point in points if point["way"] == which]},
-                    "mark": {"type": "text", "dy": below, "aria": False},
-                    "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-                }
+                layer(
+                    {"type": "text", "dy": below, "aria": False},
+                    [point for point in points if point["way"] == which],
+                    x=x,
+                    y=y,
+                    text="label",
+                )
                 for which, below in zip(WAYS, (-14, 16), strict=True)
             ),
         ],

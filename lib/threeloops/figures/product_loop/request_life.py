@@ -11,6 +11,7 @@ The request waits 200 ms for a slot, its prompt is read in 300 ms: TTFT 500 ms. 
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.product_loop.serving_requests import Moments
 from threeloops.units import fmt_seconds, ms
@@ -43,11 +44,10 @@ def _words(moments: Moments) -> str:
 
 def _body(stages: list[dict[str, Any]], spans: list[dict[str, Any]], strokes: list[dict[str, Any]]) -> dict[str, Any]:
     rows = {"life of the request": LIFE, **SPANS}
-    y: dict[str, Any] = {
-        "field": "y",
-        "type": "quantitative",
-        "scale": {"domain": [0, len(rows)], "reverse": True, "nice": False},
-        "axis": {
+    y = quantitative(
+        "y",
+        scale={"domain": [0, len(rows)], "reverse": True, "nice": False},
+        axis={
             "values": list(rows.values()),
             "labelExpr": f"{list(rows)}[indexof({list(rows.values())}, datum.value)]",
             "title": None,
@@ -55,41 +55,28 @@ def _body(stages: list[dict[str, Any]], spans: list[dict[str, Any]], strokes: li
             "domain": False,
             "grid": False,
         },
-    }
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "scale": {"nice": False},
-        "axis": {"title": "time since arrival (ms)", "grid": False, "tickCount": 6},
-    }
-    colour = {
-        "field": "stage",
-        "type": "nominal",
-        "scale": {"domain": list(STAGES), "range": list(STAGES.values())},
-    }
+    )
+    x = quantitative(
+        "from", scale={"nice": False}, axis={"title": "time since arrival (ms)", "grid": False, "tickCount": 6}
+    )
+    colour = nominal("stage", scale={"domain": list(STAGES), "range": list(STAGES.values())})
     return {
         "width": look.PLOT_WIDTH - 60,
         "height": ROW * len(rows),
         "layer": [
-            {
-                "data": {"values": stages},
-                "mark": {"type": "bar", "height": TICK},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "color": colour},
-            },
-            {
-                "data": {"values": spans},
-                "mark": {"type": "rule", "strokeWidth": 2, "color": look.INK, "aria": False},
-                "encoding": {"x": x, "x2": {"field": "to"}, "y": y},
-            },
-            {
-                "data": {"values": [{"at": span[end], "y": span["y"]} for span in spans for end in ("from", "to")]},
-                "mark": {"type": "tick", "orient": "vertical", "size": 14, "thickness": 2, "color": look.INK},
-                "encoding": {"x": {"field": "at", "type": "quantitative"}, "y": y},
-            },
-            {
-                "data": {"values": strokes},
-                "mark": {"type": "tick", "orient": "vertical", "size": TICK, "thickness": 2, "color": look.GREEN},
-                "encoding": {"x": {"field": "at", "type": "quantitative"}, "y": y},
-            },
+            layer({"type": "bar", "height": TICK}, stages, x=x, x2="to", y=y, color=colour),
+            layer({"type": "rule", "strokeWidth": 2, "color": look.INK, "aria": False}, spans, x=x, x2="to", y=y),
+            layer(
+                {"type": "tick", "orient": "vertical", "size": 14, "thickness": 2, "color": look.INK},
+                [{"at": span[end], "y": span["y"]} for span in spans for end in ("from", "to")],
+                x=quantitative("at"),
+                y=y,
+            ),
+            layer(
+                {"type": "tick", "orient": "vertical", "size": TICK, "thickness": 2, "color": look.GREEN},
+                strokes,
+                x=quantitative("at"),
+                y=y,
+            ),
         ],
     }

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.product_loop.serving_requests import Moments
 from threeloops.simulate.product_loop.serving_run import Run
@@ -94,15 +95,13 @@ def _view(run: Run, span: float, unit_s: float, time: str | None) -> dict[str, A
         for bar in bars
         if bar["kind"] == WORKS and (bar["end"] - bar["begin"]) * width / span > LETTER * len(str(bar["who"]))
     ]
-    x = {
-        "type": "quantitative",
-        "scale": {"domain": [0, span], "nice": False},
-        "axis": {"title": time, "labels": time is not None, "grid": False, "tickCount": 8},
-    }
-    y = {
-        "type": "quantitative",
-        "scale": {"domain": [0, slots], "reverse": True, "nice": False},
-        "axis": {
+    x = quantitative(
+        scale={"domain": [0, span], "nice": False},
+        axis={"title": time, "labels": time is not None, "grid": False, "tickCount": 8},
+    )
+    y = quantitative(
+        scale={"domain": [0, slots], "reverse": True, "nice": False},
+        axis={
             "values": [slot + 0.5 for slot in range(slots)],
             "labelExpr": "'slot ' + (floor(datum.value) + 1)",
             "title": None,
@@ -111,24 +110,23 @@ def _view(run: Run, span: float, unit_s: float, time: str | None) -> dict[str, A
             "grid": False,
             "minExtent": MARGIN - 8,
         },
-    }
+    )
     shades = {"domain": list(SHADES), "range": list(SHADES.values())}
-    rects = {
-        "data": {"values": bars},
-        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6},
-        "encoding": {
-            "x": {"field": "begin", **x},
-            "x2": {"field": "end"},
-            "y": {"field": "top", **y},
-            "y2": {"field": "bottom"},
-            "color": {"field": "kind", "type": "nominal", "scale": shades, "legend": {"symbolStrokeColor": look.GREY}},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
-    labels = {
-        "data": {"values": named},
-        "mark": {"type": "text", "color": look.INK, "fontSize": look.TEXT - 1, "aria": False},
-        "encoding": {"x": {"field": "x", **x}, "y": {"field": "y", **y}, "text": {"field": "who"}},
-    }
+    rects = layer(
+        {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6},
+        bars,
+        x={"field": "begin", **x},
+        x2="end",
+        y={"field": "top", **y},
+        y2="bottom",
+        color=nominal("kind", scale=shades, legend={"symbolStrokeColor": look.GREY}),
+        **WORDS,
+    )
+    labels = layer(
+        {"type": "text", "color": look.INK, "fontSize": look.TEXT - 1, "aria": False},
+        named,
+        x={"field": "x", **x},
+        y={"field": "y", **y},
+        text="who",
+    )
     return {"width": width, "height": BAND * slots, "layer": [rects, labels]}

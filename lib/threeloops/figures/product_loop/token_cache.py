@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 CELL, PER_ROW, GAP, NAMES = 12, 32, 20, 150  # pixels; boxes side by side; pixels between rows; pixels for names
@@ -42,13 +43,8 @@ def token_cache(rows: Mapping[str, Pieces], *, unit: int, title: str, caption: s
         labels.append({"y": top + height / 2, "row": row, "total": f"{total:,}"})
         top += max(height, 14) + GAP
     height = round(top - GAP + 4)
-    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True}}
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [0, look.PLOT_WIDTH], "nice": False},
-    }
+    y = quantitative("y", axis=None, scale={"domain": [0, height], "reverse": True})
+    x = quantitative("x", axis=None, scale={"domain": [0, look.PLOT_WIDTH], "nice": False})
     text = {"type": "text", "baseline": "middle", "fontSize": look.TEXT, "aria": False}
     end = NAMES + PER_ROW * CELL + 8
     return Figure(
@@ -59,32 +55,21 @@ def token_cache(rows: Mapping[str, Pieces], *, unit: int, title: str, caption: s
             "width": look.PLOT_WIDTH + 40,
             "height": height,
             "layer": [
-                {
-                    "data": {"values": boxes},
-                    "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 1.5, "aria": False},
-                    "encoding": {
-                        "x": x,
-                        "x2": {"field": "x2"},
-                        "y": y,
-                        "y2": {"field": "y2"},
-                        "color": {
-                            "field": "piece",
-                            "type": "nominal",
-                            "scale": {"domain": names, "range": list(COLOURS[: len(names)])},
-                            "legend": {"symbolType": "square"},
-                        },
-                    },
-                },
-                {
-                    "data": {"values": [{**label, "x": 0} for label in labels]},
-                    "mark": {**text, "align": "left"},
-                    "encoding": {"x": x, "y": y, "text": {"field": "row"}},
-                },
-                {
-                    "data": {"values": [{**label, "x": end} for label in labels]},
-                    "mark": {**text, "align": "left"},
-                    "encoding": {"x": x, "y": y, "text": {"field": "total"}},
-                },
+                layer(
+                    {"type": "rect", "stroke": look.PAPER, "strokeWidth": 1.5, "aria": False},
+                    boxes,
+                    x=x,
+                    x2="x2",
+                    y=y,
+                    y2="y2",
+                    color=nominal(
+                        "piece",
+                        scale={"domain": names, "range": list(COLOURS[: len(names)])},
+                        legend={"symbolType": "square"},
+                    ),
+                ),
+                layer({**text, "align": "left"}, [{**label, "x": 0} for label in labels], x=x, y=y, text="row"),
+                layer({**text, "align": "left"}, [{**label, "x": end} for label in labels], x=x, y=y, text="total"),
             ],
         },
     )

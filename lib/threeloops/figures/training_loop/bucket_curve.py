@@ -11,10 +11,10 @@ Time of a step against the bytes of a bucket. 64 GPUs: 2.00 s at 1.00 MB, least 
 """  # noqa: E501
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import MB, fmt_bytes, fmt_seconds
 
@@ -33,13 +33,12 @@ def bucket_curve(curves: Mapping[str, Points], *, marks: Mapping[str, float], ti
     names = list(curves)
     rows = [{"run": name, "mb": size / MB, "s": step} for name, points in curves.items() for size, step in points]
     marked = [{"mark": name, "mb": size / MB} for name, size in marks.items()]
-    x: dict[str, Any] = {
-        "field": "mb",
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False},
-        "axis": {"title": "bytes of a bucket (MB)", "tickCount": 6, "format": ",~r"},
-    }
-    y = {"field": "s", "type": "quantitative", "axis": {"title": "time of a step (s)"}}
+    x = quantitative(
+        "mb",
+        scale={"type": "log", "nice": False},
+        axis={"title": "bytes of a bucket (MB)", "tickCount": 6, "format": ",~r"},
+    )
+    y = quantitative("s", axis={"title": "time of a step (s)"})
     dashes = [list(one) for one in look.SERIES_DASHES[: len(names)]]
     return Figure(
         title=title,
@@ -50,31 +49,17 @@ def bucket_curve(curves: Mapping[str, Points], *, marks: Mapping[str, float], ti
             "width": look.PLOT_WIDTH,
             "height": 280,
             "layer": [
-                {
-                    "data": {"values": rows},
-                    "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                    "encoding": {
-                        "x": x,
-                        "y": y,
-                        "color": {
-                            "field": "run",
-                            "type": "nominal",
-                            "sort": names,
-                            "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-                        },
-                        "strokeDash": {
-                            "field": "run",
-                            "type": "nominal",
-                            "sort": names,
-                            "scale": {"domain": names, "range": dashes},
-                        },
-                    },
-                },
-                {
-                    "data": {"values": marked},
-                    "mark": {"type": "rule", "color": look.GREY, "strokeDash": [4, 3]},
-                    "encoding": {"x": {**x}},
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 2, "aria": False},
+                    rows,
+                    x=x,
+                    y=y,
+                    color=nominal(
+                        "run", sort=names, scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}
+                    ),
+                    strokeDash=nominal("run", sort=names, scale={"domain": names, "range": dashes}),
+                ),
+                layer({"type": "rule", "color": look.GREY, "strokeDash": [4, 3]}, marked, x={**x}),
                 {
                     "data": {"values": marked},
                     "mark": {

@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.training_loop.contributions import watched, watched_run, whose
 from threeloops.simulate.training_loop.network import Run, State
@@ -87,19 +88,13 @@ def _bars(sent: list[float], least: float, most: float, height: int) -> dict[str
             "color": look.INK,
         },
         "layer": [
-            {
-                "data": {"values": rows},
-                "mark": {"type": "bar", "color": look.BLUE},
-                "encoding": {
-                    "y": {"field": "rank", "type": "nominal", "axis": {**axis, "title": "rank", "ticks": False}},
-                    "x": {"field": "sent", "type": "quantitative", "scale": scale, "axis": {**axis, "title": None}},
-                },
-            },
-            {
-                "data": {"values": [{"least": least}]},
-                "mark": rule,
-                "encoding": {"x": {"field": "least", "type": "quantitative", "scale": scale}},
-            },
+            layer(
+                {"type": "bar", "color": look.BLUE},
+                rows,
+                y=nominal("rank", axis={**axis, "title": "rank", "ticks": False}),
+                x=quantitative("sent", scale=scale, axis={**axis, "title": None}),
+            ),
+            layer(rule, [{"least": least}], x=quantitative("least", scale=scale)),
         ],
     }
 
@@ -129,8 +124,8 @@ def _cells(states: tuple[State, ...], step: int) -> list[dict[str, Any]]:
 def _panel(states: tuple[State, ...], step: int, side: int) -> dict[str, Any]:
     axis = {"titleFontSize": look.TEXT, "labelAngle": 0, "grid": False, "domain": False, "ticks": False}
     place = {
-        "x": {"field": "piece", "type": "nominal", "axis": {**axis, "title": None, "orient": "top"}},
-        "y": {"field": "rank", "type": "nominal", "axis": {**axis, "title": "rank" if step % MOST == 0 else None}},
+        "x": nominal("piece", axis={**axis, "title": None, "orient": "top"}),
+        "y": nominal("rank", axis={**axis, "title": "rank" if step % MOST == 0 else None}),
     }
     rim = {"condition": {"test": "datum.new", "value": look.ORANGE}, "value": look.GREY}
     width = {"condition": {"test": "datum.new", "value": 3}, "value": 0.5}
@@ -147,19 +142,19 @@ def _panel(states: tuple[State, ...], step: int, side: int) -> dict[str, Any]:
             "color": look.INK,
         },
         "layer": [
-            {
-                "mark": {"type": "rect", "aria": False},
-                "encoding": {
-                    **place,
-                    "color": {"field": "shade", "type": "nominal", "scale": None},
-                    "stroke": rim,
-                    "strokeWidth": width,
-                },
-            },
-            {
-                "mark": {"type": "text", "fontSize": look.TEXT, "fontWeight": "bold", "aria": False},
-                "encoding": {**place, "text": {"field": "held", "type": "quantitative"}, "color": ink},
-            },
+            layer(
+                {"type": "rect", "aria": False},
+                **place,
+                color=nominal("shade", scale=None),
+                stroke=rim,
+                strokeWidth=width,
+            ),
+            layer(
+                {"type": "text", "fontSize": look.TEXT, "fontWeight": "bold", "aria": False},
+                **place,
+                text=quantitative("held"),
+                color=ink,
+            ),
         ],
     }
 

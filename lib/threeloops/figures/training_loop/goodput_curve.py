@@ -12,10 +12,10 @@ Best goodput: 30 s saves 80.0 % at 10.0 min. Marks: Young at 10.0 min, 80.0 %. T
 """  # noqa: E501
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent, fmt_seconds, minute
 
@@ -46,18 +46,12 @@ def goodput_curve(
         for at, share in points
     ]
     points = [{"mark": name, "interval": at / minute, "goodput": share} for name, (at, share) in marks.items()]
-    x: dict[str, Any] = {
-        "field": "interval",
-        "type": "quantitative",
-        "scale": {"type": "log", "nice": False},
-        "axis": {"title": "work between two saves (min)", "tickCount": 6, "format": "~g"},
-    }
-    y = {
-        "field": "goodput",
-        "type": "quantitative",
-        "scale": {"zero": False},
-        "axis": {"title": "goodput, share of wall time", "format": ".0%"},
-    }
+    x = quantitative(
+        "interval",
+        scale={"type": "log", "nice": False},
+        axis={"title": "work between two saves (min)", "tickCount": 6, "format": "~g"},
+    )
+    y = quantitative("goodput", scale={"zero": False}, axis={"title": "goodput, share of wall time", "format": ".0%"})
     dashes = [list(one) for one in look.SERIES_DASHES[: len(names)]]
     shapes = {"domain": list(marks), "range": list(look.SERIES_SHAPES[: len(marks)])}
     return Figure(
@@ -68,25 +62,21 @@ def goodput_curve(
             "width": look.PLOT_WIDTH,
             "height": 300,
             "layer": [
-                {
-                    "data": {"values": rows},
-                    "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                    "encoding": {
-                        "x": x,
-                        "y": y,
-                        "color": {
-                            "field": "run",
-                            "type": "nominal",
-                            "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-                        },
-                        "strokeDash": {"field": "run", "type": "nominal", "scale": {"domain": names, "range": dashes}},
-                    },
-                },
-                {
-                    "data": {"values": points},
-                    "mark": {"type": "point", "filled": True, "size": 110, "color": look.INK, "aria": False},
-                    "encoding": {"x": x, "y": y, "shape": {"field": "mark", "type": "nominal", "scale": shapes}},
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 2, "aria": False},
+                    rows,
+                    x=x,
+                    y=y,
+                    color=nominal("run", scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}),
+                    strokeDash=nominal("run", scale={"domain": names, "range": dashes}),
+                ),
+                layer(
+                    {"type": "point", "filled": True, "size": 110, "color": look.INK, "aria": False},
+                    points,
+                    x=x,
+                    y=y,
+                    shape=nominal("mark", scale=shapes),
+                ),
             ],
         },
     )

@@ -8,10 +8,10 @@ Loss against steps taken. run 1: from 0.5 at step 0 to 0.25 at step 100.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 SMALL = 0.001  # a loss below this is on the axis
@@ -37,31 +37,12 @@ def loss_curves(
     names = list(runs)
     rows = [{"steps": step, "loss": loss, "run": name} for name, points in runs.items() for step, loss in points]
     ends = [{"steps": points[-1][0], "loss": points[-1][1], "run": name} for name, points in runs.items()]
-    x: dict[str, Any] = {
-        "field": "steps",
-        "type": "quantitative",
-        "title": "steps taken",
-        "scale": {"nice": False},
-        "axis": {"format": ",d", "tickCount": 6},
-    }
-    y: dict[str, Any] = {
-        "field": "loss",
-        "type": "quantitative",
-        "title": "mean squared error",
-        "scale": {"domain": [0, highest]},
-    }
-    colour = {
-        "field": "run",
-        "type": "nominal",
-        "scale": {"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])},
-        "legend": None,
-    }
-    dash = {
-        "field": "run",
-        "type": "nominal",
-        "scale": {"domain": names, "range": [list(one) for one in look.SERIES_DASHES[: len(names)]]},
-        "legend": None,
-    }
+    x = quantitative("steps", title="steps taken", scale={"nice": False}, axis={"format": ",d", "tickCount": 6})
+    y = quantitative("loss", title="mean squared error", scale={"domain": [0, highest]})
+    colour = nominal("run", scale={"domain": names, "range": list(look.SERIES_COLOURS[: len(names)])}, legend=None)
+    dash = nominal(
+        "run", scale={"domain": names, "range": [list(one) for one in look.SERIES_DASHES[: len(names)]]}, legend=None
+    )
     return Figure(
         title=title,
         caption=caption,
@@ -70,16 +51,22 @@ def loss_curves(
             "width": look.PLOT_WIDTH - NAMES,
             "height": 260,
             "layer": [
-                {
-                    "data": {"values": rows},
-                    "mark": {"type": "line", "strokeWidth": 2, "clip": True, "aria": False},
-                    "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-                },
-                {
-                    "data": {"values": ends},
-                    "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": look.TEXT, "aria": False},
-                    "encoding": {"x": x, "y": y, "text": {"field": "run"}, "color": colour},
-                },
+                layer(
+                    {"type": "line", "strokeWidth": 2, "clip": True, "aria": False},
+                    rows,
+                    x=x,
+                    y=y,
+                    color=colour,
+                    strokeDash=dash,
+                ),
+                layer(
+                    {"type": "text", "align": "left", "dx": 6, "fontSize": look.TEXT, "aria": False},
+                    ends,
+                    x=x,
+                    y=y,
+                    text="run",
+                    color=colour,
+                ),
             ],
         },
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import GB, MB, TB, GiB, KiB, MiB, TiB, fmt_bytes, kB
 
@@ -102,15 +103,13 @@ def _written(parts: Mapping[str, Sequence[float]], letters: Mapping[str, str], s
         place = _middle([value >= THICK * max(parts[part]) for value in parts[part]])
         low = sum(parts[below][place] for below in names[: names.index(part)])
         rows.append({"at": place + 0.5, "height": (low + parts[part][place] / 2) / scale, "letter": letter})
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "text", "color": look.INK, "fontWeight": "bold", "aria": False},
-        "encoding": {
-            "x": {"field": "at", "type": "quantitative"},
-            "y": {"field": "height", "type": "quantitative"},
-            "text": {"field": "letter"},
-        },
-    }
+    return layer(
+        {"type": "text", "color": look.INK, "fontWeight": "bold", "aria": False},
+        rows,
+        x=quantitative("at"),
+        y=quantitative("height"),
+        text="letter",
+    )
 
 
 def _middle(thick: Sequence[bool]) -> int:
@@ -160,52 +159,37 @@ def _columns(
             low = high
     seen = [name for name, values in zip(names, parts.values(), strict=True) if max(values) > 0]
     colours = {"domain": names, "range": list(SHADES[: len(names)])}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.4 if len(moments) <= 100 else 0},
-        "encoding": {
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "scale": {"domain": [0, len(moments)], "nice": False},
-                "axis": _phases(moments),
+    return layer(
+        {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.4 if len(moments) <= 100 else 0},
+        rows,
+        x=quantitative("from", scale={"domain": [0, len(moments)], "nice": False}, axis=_phases(moments)),
+        x2="to",
+        y=quantitative("low", scale={"domain": [0, top], "nice": False}, axis={"title": f"bytes alive ({unit})"}),
+        y2="high",
+        color=nominal(
+            "part",
+            scale=colours,
+            legend={
+                "values": seen,
+                "columns": 3,
+                "labelLimit": 200,
+                "symbolType": "square",
+                "symbolStrokeColor": look.GREY,
             },
-            "x2": {"field": "to"},
-            "y": {
-                "field": "low",
-                "type": "quantitative",
-                "scale": {"domain": [0, top], "nice": False},
-                "axis": {"title": f"bytes alive ({unit})"},
-            },
-            "y2": {"field": "high"},
-            "color": {
-                "field": "part",
-                "type": "nominal",
-                "scale": colours,
-                "legend": {
-                    "values": seen,
-                    "columns": 3,
-                    "labelLimit": 200,
-                    "symbolType": "square",
-                    "symbolStrokeColor": look.GREY,
-                },
-            },
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+        ),
+        **WORDS,
+    )
 
 
 def _limit(name: str, height: float, width: int) -> list[dict[str, Any]]:
-    y = {"field": "height", "type": "quantitative"}
+    y = quantitative("height")
     text = {"type": "text", "align": "left", "baseline": "bottom", "dy": -3, "dx": 4, "color": look.INK, "aria": False}
     data = {"values": [{"height": height, "name": name, "at": 0}]}
-    where = {"x": {"field": "at", "type": "quantitative"}, "y": y, "text": {"field": "name"}}
+    where = {"x": quantitative("at"), "y": y, "text": {"field": "name"}}
     return [
         {
             "data": data,
-            "mark": {"type": "rule", "color": look.INK, "strokeDash": [6, 4], "strokeWidth": 1.5, "aria": False},
-            "encoding": {"y": y},
+            **layer({"type": "rule", "color": look.INK, "strokeDash": [6, 4], "strokeWidth": 1.5, "aria": False}, y=y),
         },
         {"data": data, "mark": {**text, "stroke": look.PAPER, "strokeWidth": 4}, "encoding": where},
         {"data": data, "mark": text, "encoding": where},

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from threeloops.figures import look, narrow
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.training_loop.pipeline_orders import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, Slot
 from threeloops.simulate.training_loop.pipeline_schedules import Run, Timed
@@ -138,11 +139,10 @@ def _view(
         "ticks": False,
         "domain": False,
     }
-    y = {
-        "type": "quantitative",
-        "scale": {"domain": [0, ranks], "reverse": True, "nice": False},
-        "axis": {**axis, "grid": False, "minExtent": MARGIN - 8},
-    }
+    y = quantitative(
+        scale={"domain": [0, ranks], "reverse": True, "nice": False},
+        axis={**axis, "grid": False, "minExtent": MARGIN - 8},
+    )
     per_unit = width * unit_s / (span_s[1] - span_s[0])
     inside = [bar for bar in bars if span_s[0] <= unit_s * (bar["start"] + bar["end"]) / 2 <= span_s[1]]
     roomy = [bar | {"label": label} for bar in inside if (label := _fitting(bar, per_unit, band))]
@@ -155,11 +155,7 @@ def _view(
 def _rule_layer(ranks: int, y: dict[str, Any]) -> dict[str, Any]:
     """Thin lines between the ranks' bands."""
     values = [{"row": row} for row in range(ranks + 1)]
-    return {
-        "data": {"values": values},
-        "mark": {"type": "rule", "color": look.RULE, "aria": False},
-        "encoding": {"y": {"field": "row", **y}},
-    }
+    return layer({"type": "rule", "color": look.RULE, "aria": False}, values, y={"field": "row", **y})
 
 
 def _split(run: Run) -> bool:
@@ -177,19 +173,16 @@ def _seen(runs: Iterable[Run]) -> list[str]:
 def _bar_layer(bars: list[dict[str, Any]], seen: list[str], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     shades = {"domain": [name for name, _, _ in KINDS.values()], "range": [shade for _, shade, _ in KINDS.values()]}
     legend = {"title": None, "symbolStrokeColor": look.GREY, "values": seen, "columns": 2}
-    return {
-        "data": {"values": bars},
-        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "clip": True},
-        "encoding": {
-            "x": {"field": "start", "type": "quantitative", **x},
-            "x2": {"field": "end"},
-            "y": {"field": "top", **y},
-            "y2": {"field": "bottom"},
-            "color": {"field": "kind", "type": "nominal", "scale": shades, "legend": legend},
-            "tooltip": {"field": "words"},
-            "description": {"field": "words"},
-        },
-    }
+    return layer(
+        {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.6, "clip": True},
+        bars,
+        x=quantitative("start", **x),
+        x2="end",
+        y={"field": "top", **y},
+        y2="bottom",
+        color=nominal("kind", scale=shades, legend=legend),
+        **WORDS,
+    )
 
 
 def _label_layer(bars: list[dict[str, Any]], y: dict[str, Any], size: int) -> dict[str, Any]:
@@ -197,15 +190,13 @@ def _label_layer(bars: list[dict[str, Any]], y: dict[str, Any], size: int) -> di
         {"centre": (bar["start"] + bar["end"]) / 2, "middle": (bar["top"] + bar["bottom"]) / 2, "label": bar["label"]}
         for bar in bars
     ]
-    return {
-        "data": {"values": values},
-        "mark": {"type": "text", "color": look.INK, "fontSize": size, "aria": False},
-        "encoding": {
-            "x": {"field": "centre", "type": "quantitative"},
-            "y": {"field": "middle", **y},
-            "text": {"field": "label"},
-        },
-    }
+    return layer(
+        {"type": "text", "color": look.INK, "fontSize": size, "aria": False},
+        values,
+        x=quantitative("centre"),
+        y={"field": "middle", **y},
+        text="label",
+    )
 
 
 def _fitting(bar: dict[str, Any], per_unit: float, band: int) -> str:
@@ -216,7 +207,7 @@ def _fitting(bar: dict[str, Any], per_unit: float, band: int) -> str:
 
 def _now_layer(now: float) -> dict[str, Any]:
     mark = {"type": "rule", "color": look.ORANGE, "strokeWidth": 2, "aria": False}
-    return {"data": {"values": [{"at": now}]}, "mark": mark, "encoding": {"x": {"field": "at", "type": "quantitative"}}}
+    return layer(mark, [{"at": now}], x=quantitative("at"))
 
 
 def _bars(run: Run, rank: int, slot: Timed, unit_s: float) -> list[dict[str, Any]]:

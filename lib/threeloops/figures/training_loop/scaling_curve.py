@@ -7,10 +7,10 @@ Tokens per second against GPUs, both axes logarithmic. Perfect: from 100 with 1 
 """  # noqa: E501
 
 from collections.abc import Sequence
-from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_si
 
@@ -40,24 +40,16 @@ def scaling_curve(real: Curve, perfect: Curve, *, here: tuple[int, float], title
     ]
     most = real[-1][0]
     ticks = [gpus for gpus, _ in real if gpus.bit_length() % 2 == most.bit_length() % 2]
-    x: dict[str, Any] = {
-        "field": "gpus",
-        "type": "quantitative",
-        "title": "GPUs",
-        "scale": {"type": "log", "base": 2, "nice": False},
-        "axis": {"values": ticks, "format": ",d"},
-    }
-    y = {
-        "field": "rate",
-        "type": "quantitative",
-        "title": "tokens/s",
-        "scale": {"type": "log", "nice": False},
-        "axis": {"format": "~s", "tickCount": 5},
-    }
+    x = quantitative(
+        "gpus", title="GPUs", scale={"type": "log", "base": 2, "nice": False}, axis={"values": ticks, "format": ",d"}
+    )
+    y = quantitative(
+        "rate", title="tokens/s", scale={"type": "log", "nice": False}, axis={"format": "~s", "tickCount": 5}
+    )
     colours = {"domain": list(names), "range": [look.GREY, look.BLUE]}
     dashes = {"domain": list(names), "range": [[8, 4], [1, 0]]}
-    colour = {"field": "line", "type": "nominal", "scale": colours, "legend": None}
-    dash = {"field": "line", "type": "nominal", "scale": dashes, "legend": None}
+    colour = nominal("line", scale=colours, legend=None)
+    dash = nominal("line", scale=dashes, legend=None)
     name = {"type": "text", "align": "left", "dx": 8, "fontSize": look.TEXT, "aria": False}
     return Figure(
         title=title,
@@ -68,32 +60,18 @@ def scaling_curve(real: Curve, perfect: Curve, *, here: tuple[int, float], title
             "width": look.PLOT_WIDTH - NAMES,
             "height": HEIGHT,
             "layer": [
-                {
-                    "data": {"values": rows},
-                    "mark": {"type": "line", "strokeWidth": 2, "aria": False},
-                    "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
-                },
+                layer({"type": "line", "strokeWidth": 2, "aria": False}, rows, x=x, y=y, color=colour, strokeDash=dash),
                 *(
-                    {
-                        "data": {"values": [end]},
-                        "mark": {**name, "dy": -7 if end["up"] else 7},
-                        "encoding": {"x": x, "y": y, "text": {"field": "line"}, "color": colour},
-                    }
+                    layer({**name, "dy": -7 if end["up"] else 7}, [end], x=x, y=y, text="line", color=colour)
                     for end in ends
                 ),
-                {
-                    "data": {
-                        "values": [
-                            {
-                                "gpus": here[0],
-                                "rate": here[1],
-                                "words": f"{here[0]:,} GPUs: {fmt_si(here[1], 'token/s')}",
-                            }
-                        ]
-                    },
-                    "mark": {"type": "point", "filled": True, "shape": "diamond", "size": 160, "color": look.ORANGE},
-                    "encoding": {"x": x, "y": y, "description": {"field": "words"}, "tooltip": {"field": "words"}},
-                },
+                layer(
+                    {"type": "point", "filled": True, "shape": "diamond", "size": 160, "color": look.ORANGE},
+                    [{"gpus": here[0], "rate": here[1], "words": f"{here[0]:,} GPUs: {fmt_si(here[1], 'token/s')}"}],
+                    x=x,
+                    y=y,
+                    **WORDS,
+                ),
             ],
         },
     )

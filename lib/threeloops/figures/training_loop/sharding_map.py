@@ -20,6 +20,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 
 # What a piece is: its colour; dashed where it stands there only for a moment.
@@ -106,12 +107,11 @@ def _maps(
         "y2": {"field": "y2"},
     }
     place = {"x": spread["x"], "y": spread["y"], "text": {"field": "text"}}
-    colour = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(KINDS), "range": list(KINDS.values())},
-        "legend": {"columns": in_a_line, "labelLimit": 300},
-    }
+    colour = nominal(
+        "kind",
+        scale={"domain": list(KINDS), "range": list(KINDS.values())},
+        legend={"columns": in_a_line, "labelLimit": 300},
+    )
     return {
         "width": width,
         "height": height,
@@ -121,16 +121,7 @@ def _maps(
                 "mark": {"type": "rect", "fill": None, "stroke": look.RULE, "aria": False},
                 "encoding": spread,
             },
-            {
-                "data": {"values": drawn},
-                "mark": {"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.6},
-                "encoding": {
-                    **spread,
-                    "fill": colour,
-                    "description": {"field": "words"},
-                    "tooltip": {"field": "words"},
-                },
-            },
+            layer({"type": "rect", "stroke": look.PAPER, "strokeWidth": 0.6}, drawn, **spread, fill=colour, **WORDS),
             {
                 "data": {"values": letters},
                 "mark": {"type": "text", "align": "right", "baseline": "middle", "aria": False},
@@ -166,9 +157,4 @@ def _drawn(piece: Piece, tops: Mapping[str, float], scale: float, map_px: int) -
 
 
 def _axis(name: str, size: float, *, reverse: bool = False) -> dict[str, Any]:
-    return {
-        "field": name,
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [0, size], "nice": False, "reverse": reverse},
-    }
+    return quantitative(name, axis=None, scale={"domain": [0, size], "nice": False, "reverse": reverse})

@@ -11,6 +11,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted, fmt_percent
 
@@ -31,33 +32,23 @@ def split_shares(curves: Mapping[str, Sequence[tuple[int, float]]], *, title: st
         for name, points in curves.items()
         for tp, share in points
     ]
-    x: dict[str, Any] = {
-        "field": "tp",
-        "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "nice": False},
-        "axis": {
+    x = quantitative(
+        "tp",
+        scale={"type": "log", "base": 2, "nice": False},
+        axis={
             "title": "GPUs that one layer is cut over (tp)",
             "values": sorted({row["tp"] for row in rows}),
             "format": "d",
             "grid": False,
         },
-    }
-    y = {
-        "field": "share",
-        "type": "quantitative",
-        "scale": {"domain": [0, 1]},
-        "axis": {"title": "share of the time spent calculating", "format": ".0%"},
-    }
+    )
+    y = quantitative(
+        "share", scale={"domain": [0, 1]}, axis={"title": "share of the time spent calculating", "format": ".0%"}
+    )
 
     def told(scale: Sequence[Any]) -> dict[str, Any]:
         scaled = {"domain": names, "range": list(scale[: len(names)])}
-        return {
-            "field": "link",
-            "type": "nominal",
-            "sort": names,
-            "scale": scaled,
-            "legend": {"columns": 1, "labelLimit": look.PLOT_WIDTH},
-        }
+        return nominal("link", sort=names, scale=scaled, legend={"columns": 1, "labelLimit": look.PLOT_WIDTH})
 
     dashes = [list(one) for one in look.SERIES_DASHES]
     lines = {"x": x, "y": y, "color": told(look.SERIES_COLOURS), "strokeDash": told(dashes)}
@@ -76,11 +67,7 @@ def split_shares(curves: Mapping[str, Sequence[tuple[int, float]]], *, title: st
                     "mark": {"type": "line", "strokeWidth": 2, "aria": False},
                     "encoding": lines,
                 },
-                {
-                    "data": {"values": rows},
-                    "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-                    "encoding": {**points, **words},
-                },
+                layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, rows, **points, **words),
             ],
         },
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent
 
@@ -36,15 +37,9 @@ def stacked_shares(rows: Mapping[str, Mapping[str, int]], *, what: str, title: s
         checks.positive(**{f"sum of {row}": sum(counts.values())})
     keys = [f"{'ABCDE'[place]} {name}" for place, name in enumerate(names)]
     pieces = [piece for row, counts in rows.items() for piece in _pieces(row, counts)]
-    x: dict[str, Any] = {
-        "field": "start",
-        "type": "quantitative",
-        "title": what,
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": "%", "tickCount": 5},
-    }
+    x = quantitative("start", title=what, scale={"domain": [0, 1]}, axis={"format": "%", "tickCount": 5})
     colours = {"domain": keys, "range": list(look.SERIES_COLOURS[: len(names)])}
-    y = {"field": "row", "type": "nominal", "sort": list(rows), "title": None}
+    y = nominal("row", sort=list(rows), title=None)
     return Figure(
         title=title,
         caption=caption,
@@ -53,34 +48,22 @@ def stacked_shares(rows: Mapping[str, Mapping[str, int]], *, what: str, title: s
             "width": look.PLOT_WIDTH,
             "height": ROW * len(rows),
             "layer": [
-                {
-                    "data": {"values": pieces},
-                    "mark": {"type": "bar", "stroke": look.PAPER, "height": ROW - 12},
-                    "encoding": {
-                        "x": x,
-                        "x2": {"field": "end"},
-                        "y": y,
-                        "color": {
-                            "field": "outcome",
-                            "type": "nominal",
-                            "scale": colours,
-                            "legend": {"columns": 2, "labelLimit": 300},
-                        },
-                        "description": {"field": "words"},
-                        "tooltip": {"field": "words"},
-                    },
-                },
-                {
-                    "data": {"values": [piece for piece in pieces if piece["end"] - piece["start"] >= ROOM]},
-                    "mark": {
-                        "type": "text",
-                        "color": look.PAPER,
-                        "fontWeight": "bold",
-                        "fontSize": look.TEXT,
-                        "aria": False,
-                    },
-                    "encoding": {"x": {"field": "middle", "type": "quantitative"}, "y": y, "text": {"field": "label"}},
-                },
+                layer(
+                    {"type": "bar", "stroke": look.PAPER, "height": ROW - 12},
+                    pieces,
+                    x=x,
+                    x2="end",
+                    y=y,
+                    color=nominal("outcome", scale=colours, legend={"columns": 2, "labelLimit": 300}),
+                    **WORDS,
+                ),
+                layer(
+                    {"type": "text", "color": look.PAPER, "fontWeight": "bold", "fontSize": look.TEXT, "aria": False},
+                    [piece for piece in pieces if piece["end"] - piece["start"] >= ROOM],
+                    x=quantitative("middle"),
+                    y=y,
+                    text="label",
+                ),
             ],
         },
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_seconds, ms
 
@@ -47,47 +48,35 @@ def step_bars(
     whole_s = max(sum(pieces.values()) for pieces in rows.values())
     end_s = whole_s if upto_s is None else max(whole_s, upto_s)
     marks = [mark for row, pieces in rows.items() for mark in _marks(row, pieces, names)]
-    x: dict[str, Any] = {
-        "field": "start",
-        "type": "quantitative",
-        "title": "milliseconds",
-        "scale": {"domain": [0, end_s / ms]},
-        "axis": {"tickCount": 6},
-    }
-    y = {"field": "row", "type": "nominal", "sort": list(rows), "title": None}
+    x = quantitative("start", title="milliseconds", scale={"domain": [0, end_s / ms]}, axis={"tickCount": 6})
+    y = nominal("row", sort=list(rows), title=None)
     keys = [f"{'ABCDEFG'[place]} {name}" for place, name in enumerate(names)]
     colours = {
         "domain": keys,
         "range": list(COLOURS[: len(keys)]),
     }
     told = " ".join(_told(row, pieces) for row, pieces in rows.items())
-    bars = {
-        "data": {"values": marks},
-        "mark": {"type": "bar", "stroke": look.PAPER, "height": ROW - 14},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "end"},
-            "y": y,
-            "color": {
-                "field": "piece",
-                "type": "nominal",
-                "scale": colours,
-                "legend": {"columns": 3, "labelLimit": 220},
-            },
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
-    }
-    letters = {
-        "data": {"values": [mark for mark in marks if mark["end"] - mark["start"] >= ROOM * end_s / ms]},
-        "mark": {"type": "text", "color": look.PAPER, "fontWeight": "bold", "fontSize": look.TEXT, "aria": False},
-        "encoding": {"x": {"field": "middle", "type": "quantitative"}, "y": y, "text": {"field": "letter"}},
-    }
-    line = {
-        "data": {"values": [{"start": whole_s / ms}]},
-        "mark": {"type": "rule", "color": look.INK, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
-        "encoding": {"x": {"field": "start", "type": "quantitative"}},
-    }
+    bars = layer(
+        {"type": "bar", "stroke": look.PAPER, "height": ROW - 14},
+        marks,
+        x=x,
+        x2="end",
+        y=y,
+        color=nominal("piece", scale=colours, legend={"columns": 3, "labelLimit": 220}),
+        **WORDS,
+    )
+    letters = layer(
+        {"type": "text", "color": look.PAPER, "fontWeight": "bold", "fontSize": look.TEXT, "aria": False},
+        [mark for mark in marks if mark["end"] - mark["start"] >= ROOM * end_s / ms],
+        x=quantitative("middle"),
+        y=y,
+        text="letter",
+    )
+    line = layer(
+        {"type": "rule", "color": look.INK, "strokeDash": [6, 4], "strokeWidth": 2, "aria": False},
+        [{"start": whole_s / ms}],
+        x=quantitative("start"),
+    )
     return Figure(
         title=title,
         caption=caption,

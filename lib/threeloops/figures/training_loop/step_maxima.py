@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import counted, fmt_seconds, ms
 
@@ -48,18 +49,15 @@ def step_maxima(steps_s: Mapping[int, Sequence[float]], *, bin_s: float, title: 
         body={
             "width": look.PLOT_WIDTH,
             "height": 260,
-            "data": {"values": rows},
-            "mark": {"type": "line", "interpolate": "step", "strokeWidth": 2, "aria": False},
-            "encoding": {
-                "x": {
-                    "field": "ms",
-                    "type": "quantitative",
-                    "scale": {"zero": False, "nice": False},
-                    "axis": {"title": "time of a step (ms)", "tickCount": 8},
-                },
-                "y": {"field": "share", "type": "quantitative", "axis": {"title": "share of steps", "format": ".0%"}},
-                "color": {"field": "ranks", "type": "nominal", "scale": colours, "sort": names},
-                "strokeDash": {"field": "ranks", "type": "nominal", "scale": dashes, "sort": names},
-            },
+            **layer(
+                {"type": "line", "interpolate": "step", "strokeWidth": 2, "aria": False},
+                rows,
+                x=quantitative(
+                    "ms", scale={"zero": False, "nice": False}, axis={"title": "time of a step (ms)", "tickCount": 8}
+                ),
+                y=quantitative("share", axis={"title": "share of steps", "format": ".0%"}),
+                color=nominal("ranks", scale=colours, sort=names),
+                strokeDash=nominal("ranks", scale=dashes, sort=names),
+            ),
         },
     )

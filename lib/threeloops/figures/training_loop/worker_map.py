@@ -10,6 +10,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.figures.foundations.pipeline_stages import FILLS
 from threeloops.training_loop.parallelism.placement import Order, coordinates, num_gpus
@@ -43,13 +44,9 @@ def worker_map(order: Order, *, gpus_per_node: int, title: str, caption: str) ->
         "y2": {"field": "y2"},
     }
     names = [f"stage {stage}" for stage in range(stages)]
-    shades = {
-        "field": "stage",
-        "type": "nominal",
-        "sort": names,
-        "scale": {"domain": names, "range": list(FILLS[:stages])},
-        "legend": {"title": None},
-    }
+    shades = nominal(
+        "stage", sort=names, scale={"domain": names, "range": list(FILLS[:stages])}, legend={"title": None}
+    )
     middle = {"x": {**x, "field": "middle"}, "y": {**spread["y"], "field": "line"}}
     return Figure(
         title=title,
@@ -65,23 +62,15 @@ def worker_map(order: Order, *, gpus_per_node: int, title: str, caption: str) ->
                     "mark": {"type": "rect", "fill": look.PAPER, "stroke": look.GREY, "aria": False},
                     "encoding": spread,
                 },
-                {
-                    "data": {"values": gpus},
-                    "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7},
-                    "encoding": {**spread, "fill": shades},
-                },
-                {
-                    "data": {"values": [*frames, *_lines(gpus)]},
-                    "mark": {"type": "text", "aria": False},
-                    "encoding": {**middle, "text": {"field": "text"}},
-                },
+                layer({"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7}, gpus, **spread, fill=shades),
+                layer({"type": "text", "aria": False}, [*frames, *_lines(gpus)], **middle, text="text"),
             ],
         },
     )
 
 
 def _place(name: str, size: float) -> dict[str, Any]:
-    return {"field": name, "type": "quantitative", "axis": None, "scale": {"domain": [0, size], "nice": False}}
+    return quantitative(name, axis=None, scale={"domain": [0, size], "nice": False})
 
 
 def _corner(node: int, gpus_per_node: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from threeloops.driving import latency_budget
 from threeloops.facts import recorded_drive
 from threeloops.facts.recorded_drive import Car
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.units import fmt_percent, fmt_seconds, ms
 from threeloops.widgets.driving import deadline_replay as replay
@@ -143,28 +144,24 @@ def _bars(stages: list[tuple[str, float]], slowest_s: float) -> dict[str, Any]:
         rows.append({"stage": name, "from": begin, "to": end, "words": words})
         begin = end
     reach_ms = max(REACH_MS, 20 * math.ceil(max(begin, slowest_s / ms) / 20))
-    x = {"type": "quantitative", "scale": {"domain": [0, reach_ms], "nice": False}, "title": "ms of a frame"}
+    x = quantitative(scale={"domain": [0, reach_ms], "nice": False}, title="ms of a frame")
     seen = [name for name, seconds in stages if seconds / ms > reach_ms / PANEL]  # wide enough for a pixel
     return {
         "width": PANEL - 20,
         "height": BARS,
         "layer": [
-            {
-                "data": {"values": rows},
-                "mark": {"type": "bar", "size": 30},
-                "encoding": {
-                    "x": {"field": "from", **x},
-                    "x2": {"field": "to"},
-                    "color": {
-                        "field": "stage",
-                        "type": "nominal",
-                        "scale": {"domain": list(STAGES), "range": list(SHADES)},
-                        "legend": {"columns": 7, "symbolSize": 70, "values": seen},
-                    },
-                    "description": {"field": "words"},
-                    "tooltip": {"field": "words"},
-                },
-            },
+            layer(
+                {"type": "bar", "size": 30},
+                rows,
+                x={"field": "from", **x},
+                x2="to",
+                color=nominal(
+                    "stage",
+                    scale={"domain": list(STAGES), "range": list(SHADES)},
+                    legend={"columns": 7, "symbolSize": 70, "values": seen},
+                ),
+                **WORDS,
+            ),
             _mark(replay.period_s() / ms, x, "#c00000", 4, f"camera's period {fmt_seconds(replay.period_s())}"),
             _mark(slowest_s / ms, x, look.INK, 2, f"slowest frame {fmt_seconds(slowest_s)}"),
         ],
@@ -172,16 +169,17 @@ def _bars(stages: list[tuple[str, float]], slowest_s: float) -> dict[str, Any]:
 
 
 def _mark(at_ms: float, x: dict[str, Any], colour: str, width: int, words: str) -> dict[str, Any]:
-    return {
-        "data": {"values": [{"at": at_ms, "words": words}]},
-        "mark": {"type": "rule", "color": colour, "strokeWidth": width},
-        "encoding": {"x": {"field": "at", **x}, "description": {"field": "words"}, "tooltip": {"field": "words"}},
-    }
+    return layer(
+        {"type": "rule", "color": colour, "strokeWidth": width},
+        [{"at": at_ms, "words": words}],
+        x={"field": "at", **x},
+        **WORDS,
+    )
 
 
 def _birds_eye(now: replay.Shown) -> dict[str, Any]:
-    x = {"type": "quantitative", "scale": {"domain": [BEHIND, AHEAD], "nice": False}, "title": "metres ahead"}
-    y = {"type": "quantitative", "scale": {"domain": [-SIDE, SIDE], "nice": False}, "title": "metres to the left"}
+    x = quantitative(scale={"domain": [BEHIND, AHEAD], "nice": False}, title="metres ahead")
+    y = quantitative(scale={"domain": [-SIDE, SIDE], "nice": False}, title="metres to the left")
     own = Car(number=-1, x_m=0, y_m=0, yaw_rad=0, length_m=4.5, width_m=1.9)
     boxes = list(zip(now.believed, now.off_m, strict=True))
     near = [car for car, off in boxes if off <= replay.WITHIN_M]
@@ -199,16 +197,13 @@ def _birds_eye(now: replay.Shown) -> dict[str, Any]:
             _outlines((own,), x, y, {"fill": look.INK, "stroke": look.INK, "strokeWidth": 1}),
             _outlines(near, x, y, {"stroke": look.BLUE, "strokeWidth": 2.5}),
             _outlines(far, x, y, {"stroke": look.ORANGE, "strokeWidth": 2.5, "strokeDash": [5, 3]}),
-            {
-                "data": {"values": words},
-                "mark": {"type": "point", "size": 14, "filled": True, "color": look.INK, "opacity": 1},
-                "encoding": {
-                    "x": {"field": "x", **x},
-                    "y": {"field": "y", **y},
-                    "description": {"field": "words"},
-                    "tooltip": {"field": "words"},
-                },
-            },
+            layer(
+                {"type": "point", "size": 14, "filled": True, "color": look.INK, "opacity": 1},
+                words,
+                x={"field": "x", **x},
+                y={"field": "y", **y},
+                **WORDS,
+            ),
         ],
     }
 
@@ -225,13 +220,11 @@ def _outlines(cars: Any, x: dict[str, Any], y: dict[str, Any], style: dict[str, 
             dx, dy = along * car.length_m / 2, left * car.width_m / 2
             place = {"x": car.x_m + cosine * dx - sine * dy, "y": car.y_m + sine * dx + cosine * dy}
             rows.append({"car": number, "order": order, **place})
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "interpolate": "linear-closed", "aria": False, **style},
-        "encoding": {
-            "x": {"field": "x", **x},
-            "y": {"field": "y", **y},
-            "detail": {"field": "car", "type": "nominal"},
-            "order": {"field": "order"},
-        },
-    }
+    return layer(
+        {"type": "line", "interpolate": "linear-closed", "aria": False, **style},
+        rows,
+        x={"field": "x", **x},
+        y={"field": "y", **y},
+        detail=nominal("car"),
+        order="order",
+    )

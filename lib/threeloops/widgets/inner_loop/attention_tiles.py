@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 
 SIDE, BARS = 290, 190  # pixels: of the matrix, and of the longest bar
 KINDS = {"done": "#a9cfe6", "now": look.ORANGE, "waits": look.PAPER, "never": look.RULE}
@@ -34,26 +35,25 @@ def matrix(tiles: Sequence[Tile], tokens: int) -> dict[str, Any]:
         for tile in tiles
     ]
     axis = {"grid": False, "domain": False, "tickMinStep": 1, "titleFontSize": look.TEXT}
-    whole = {"type": "quantitative", "scale": {"domain": [0, tokens], "nice": False}}
+    whole = quantitative(scale={"domain": [0, tokens], "nice": False})
     return {
         "width": SIDE,
         "height": SIDE,
-        "data": {"values": rows},
-        "mark": {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7},
-        "encoding": {
-            "x": {"field": "left", **whole, "axis": {**axis, "title": "keys and values", "orient": "top"}},
-            "x2": {"field": "right"},
-            "y": {
+        **layer(
+            {"type": "rect", "stroke": look.GREY, "strokeWidth": 0.7},
+            rows,
+            x={"field": "left", **whole, "axis": {**axis, "title": "keys and values", "orient": "top"}},
+            x2="right",
+            y={
                 "field": "top",
                 **whole,
                 "scale": {"domain": [tokens, 0], "nice": False},
                 "axis": {**axis, "title": "queries"},
             },
-            "y2": {"field": "bottom"},
-            "color": {"field": "shade", "type": "nominal", "scale": None},
-            "description": {"field": "words"},
-            "tooltip": {"field": "words"},
-        },
+            y2="bottom",
+            color=nominal("shade", scale=None),
+            **WORDS,
+        ),
     }
 
 
@@ -61,18 +61,19 @@ def bars(moved: Sequence[tuple[str, float, float]], most: float) -> dict[str, An
     """(name, bytes so far, bytes in the end) of each way: what is there in blue, what will come as an outline."""
     rows = [{"name": name, "bytes": now, "end": end} for name, now, end in moved]
     axis = {"title": "bytes moved", "grid": False, "tickCount": 3, "format": "~s", "titleFontSize": look.TEXT}
-    x = {"type": "quantitative", "scale": {"domain": [0, most], "nice": False}, "axis": axis}
-    y = {"field": "name", "type": "nominal", "sort": None, "axis": {"title": None, "ticks": False, "domain": False}}
+    x = quantitative(scale={"domain": [0, most], "nice": False}, axis=axis)
+    y = nominal("name", sort=None, axis={"title": None, "ticks": False, "domain": False})
     return {
         "width": BARS,
         "height": SIDE / 2,
         "data": {"values": rows},
         "layer": [
-            {
-                "mark": {"type": "bar", "fill": None, "stroke": look.GREY, "strokeWidth": 1, "aria": False},
-                "encoding": {"x": {"field": "end", **x}, "y": y},
-            },
-            {"mark": {"type": "bar", "color": look.BLUE}, "encoding": {"x": {"field": "bytes", **x}, "y": y}},
+            layer(
+                {"type": "bar", "fill": None, "stroke": look.GREY, "strokeWidth": 1, "aria": False},
+                x={"field": "end", **x},
+                y=y,
+            ),
+            layer({"type": "bar", "color": look.BLUE}, x={"field": "bytes", **x}, y=y),
         ],
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.figures import look
+from threeloops.figures.channels import WORDS, layer, nominal, quantitative
 from threeloops.figures.figure import Figure
 from threeloops.simulate.product_loop import serving_play
 from threeloops.simulate.product_loop.serving_policies import continuous_batching, static_batching
@@ -148,11 +149,10 @@ def _dot(one: Moments, what: str) -> dict[str, Any]:
 
 
 def _panel(kind: str, now: Moment, step: int) -> dict[str, Any]:
-    x = {"type": "quantitative", "scale": {"domain": [-1, LONGEST + 1], "nice": False}, "axis": None}
-    y = {
-        "type": "quantitative",
-        "scale": {"domain": [0, SLOTS + 1], "reverse": True, "nice": False},
-        "axis": {
+    x = quantitative(scale={"domain": [-1, LONGEST + 1], "nice": False}, axis=None)
+    y = quantitative(
+        scale={"domain": [0, SLOTS + 1], "reverse": True, "nice": False},
+        axis={
             "values": [row + 0.5 for row in range(SLOTS + 1)],
             "labelExpr": "datum.value < 1 ? 'queue' : 'slot ' + floor(datum.value)",
             "title": None,
@@ -161,17 +161,16 @@ def _panel(kind: str, now: Moment, step: int) -> dict[str, Any]:
             "grid": False,
             "minExtent": 46,
         },
-    }
+    )
     middle = [{"calculate": "datum.row + 0.5", "as": "middle"}]
     tracks = [{"row": one.slot + 1, "from": 0, "to": one.request.output_tokens} for one in (*now.works, *now.held)]
     track = {"x": {"field": "from", **x}, "x2": {"field": "to"}, "y": {"field": "middle", **y}}
     place = {"x": {"field": "x", **x}, "y": {"field": "middle", **y}}
-    colour = {
-        "field": "shade",
-        "type": "nominal",
-        "scale": {"domain": list(range(len(look.SERIES_COLOURS))), "range": list(look.SERIES_COLOURS)},
-        "legend": None,
-    }
+    colour = nominal(
+        "shade",
+        scale={"domain": list(range(len(look.SERIES_COLOURS))), "range": list(look.SERIES_COLOURS)},
+        legend=None,
+    )
     dots = _dots(now, step)
     more = max(0, len(now.waiting) - QUEUE)
     layers = [
@@ -190,30 +189,28 @@ def _panel(kind: str, now: Moment, step: int) -> dict[str, Any]:
         {
             "data": {"values": dots},
             "transform": middle,
-            "mark": {"type": "point", "shape": "circle", "size": 300, "filled": True, "opacity": 1, "strokeWidth": 2.5},
-            "encoding": {
+            **layer(
+                {"type": "point", "shape": "circle", "size": 300, "filled": True, "opacity": 1, "strokeWidth": 2.5},
                 **place,
-                "stroke": colour,
-                "fill": {"condition": {"test": f"datum.what === '{HELD}'", "value": look.PAPER}, **colour},
-                "description": {"field": "words"},
-                "tooltip": {"field": "words"},
-            },
+                stroke=colour,
+                fill={"condition": {"test": f"datum.what === '{HELD}'", "value": look.PAPER}, **colour},
+                **WORDS,
+            ),
         },
         {
             "data": {"values": dots},
             "transform": middle,
-            "mark": {"type": "text", "fontSize": look.TEXT - 2, "fontWeight": "bold", "aria": False},
-            "encoding": {
+            **layer(
+                {"type": "text", "fontSize": look.TEXT - 2, "fontWeight": "bold", "aria": False},
                 **place,
-                "text": {"field": "who"},
-                "color": {"condition": {"test": f"datum.what === '{HELD}'", "value": look.INK}, "value": look.PAPER},
-            },
+                text="who",
+                color={"condition": {"test": f"datum.what === '{HELD}'", "value": look.INK}, "value": look.PAPER},
+            ),
         },
         {
             "data": {"values": [{"row": 0, "x": LONGEST + 1, "text": f"+{more}" if more else ""}]},
             "transform": middle,
-            "mark": {"type": "text", "align": "right", "aria": False},
-            "encoding": {**place, "text": {"field": "text"}},
+            **layer({"type": "text", "align": "right", "aria": False}, **place, text="text"),
         },
     ]
     return {
