@@ -122,13 +122,14 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="plainly")
     words = sys.argv[1:] if words is None else words
-    given = parser(words[0] if words else "").parse_args(words)
+    command = parser(words[0] if words else "")
+    given = command.parse_args(words)
     try:
         code: int = given.run(given) or 0
         sys.stdout.flush()
         return code
     except ValueError as error:
-        print(f"threeloops: {in_commands(in_flags(str(error).splitlines()[0], words))}", file=sys.stderr)
+        print(f"threeloops: {in_commands(in_flags(str(error).splitlines()[0], command, words))}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] in ("", "threeloops"):

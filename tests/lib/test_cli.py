@@ -266,9 +266,9 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
         ("kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator hf-static", "hf-static needs --reserve"),
         (
             "kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator vllm-paged --reserve 5",
-            "--reserve has no meaning for vllm-paged; it belongs to hf-",
+            "--reserve 5 has no meaning for vllm-paged; it belongs to hf-",
         ),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --block 16", "--block belongs to an allocator"),
+        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --block 16", "--block 16 belongs to an allocator"),
         (
             "kv --model llama-3-8b --tokens 10 --dtype bf16 --batch -2",
             "--batch -2 must be a whole number of at least 1",

@@ -26,7 +26,7 @@ from threeloops.commands.working import Line, Working, plain, said_of_positions
 from threeloops.models.architecture import Attention, Model
 from threeloops.models.layers.compressed import CompressedAttention
 from threeloops.product_loop import kv_allocators, kv_cache, kv_capacity
-from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum, WholeContext
+from threeloops.product_loop.kv_allocators import Allocator, InformationMinimum, VllmPaged, WholeContext
 from threeloops.product_loop.kv_quantisation import CacheFormat, cache_format
 
 SOURCES = (
@@ -187,47 +187,32 @@ def _fit(
     return lines, {"fits": fits, "longest_context_by_memory": longest}, sentence
 
 
-# Which flag sets which option of an allocator.
-ALLOCATOR_FLAGS = {
-    "block_tokens": "block",
-    "max_tokens": "reserve",
-    "max_batched_tokens": "batched",
-    "ubatch_tokens": "ubatch",
-}
-
-
 def _allocator(given: argparse.Namespace) -> Allocator | None:
     """The allocator that was asked for, with the options that it has."""
-    set_options = {
-        option: getattr(given, flag) for option, flag in ALLOCATOR_FLAGS.items() if getattr(given, flag) is not None
-    }
+    options = {name: _options(kind) for name, kind in kv_allocators.ALLOCATORS.items()}
+    every = {option for own in options.values() for option in own}
+    chosen = {option: value for option, value in vars(given).items() if option in every and value is not None}
     if not given.allocator:
-        if set_options:
+        for option, value in chosen.items():
             raise ValueError(
-                f"--{ALLOCATOR_FLAGS[next(iter(set_options))]} belongs to an allocator; name it, for example"
-                " --allocator vllm-paged"
+                f"{option}={value} belongs to an allocator; name it, for example --allocator {VllmPaged.name}"
             )
         return None
-    checks.one_of(kv_allocators.ALLOCATORS, allocator=given.allocator)
-    kind = kv_allocators.ALLOCATORS[given.allocator]
-    has = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
-    for option in set_options:
-        if option not in has:
-            fits = [
-                name
-                for name, other in kv_allocators.ALLOCATORS.items()
-                if option in {field.name for field in dataclasses.fields(other)}
-            ]
-            raise ValueError(
-                f"--{ALLOCATOR_FLAGS[option]} has no meaning for {given.allocator}; it belongs to {', '.join(fits)}"
-            )
-    for option, required in has.items():
-        if required and option not in set_options:
-            raise ValueError(
-                f"{given.allocator} needs --{ALLOCATOR_FLAGS[option]} TOKENS, for example --{ALLOCATOR_FLAGS[option]}"
-                " 8192"
-            )
-    return kv_allocators.by_name(given.allocator, **set_options)
+    checks.one_of(options, allocator=given.allocator)
+    own = options[given.allocator]
+    for option, value in chosen.items():
+        if option not in own:
+            fits = ", ".join(name for name, other in options.items() if option in other)
+            raise ValueError(f"{option}={value} has no meaning for {given.allocator}; it belongs to {fits}")
+    for option, default in own.items():
+        if default is dataclasses.MISSING and option not in chosen:
+            raise ValueError(f"{given.allocator} needs {option}=TOKENS, for example {option}=8192")
+    return kv_allocators.by_name(given.allocator, **chosen)
+
+
+def _options(kind: type[Allocator]) -> dict[str, object]:
+    """What an allocator can be given, and its defaults."""
+    return {field.name: field.default for field in dataclasses.fields(kind)}
 
 
 def from_flags(given: argparse.Namespace) -> Working:
@@ -265,10 +250,14 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument("--batch", type=whole, default=1, help="requests (default 1)")
     command.add_argument("--cache", "--dtype", dest="cache", required=True, help=CACHE_HELP)
     command.add_argument("--allocator", help="also what this allocator reserves: vllm-paged, llama.cpp, hf-static, …")
-    command.add_argument("--block", type=whole, help="tokens per block of a paged allocator")
-    command.add_argument("--reserve", type=context, help="tokens that a static allocator reserves")
-    command.add_argument("--batched", type=context, help="tokens that vllm-admission may prefill in one step")
-    command.add_argument("--ubatch", type=whole, help="tokens of llama.cpp's micro-batch (its default is 512)")
+    command.add_argument("--block", dest="block_tokens", type=whole, help="tokens per block of a paged allocator")
+    command.add_argument("--reserve", dest="max_tokens", type=context, help="tokens that a static allocator reserves")
+    command.add_argument(
+        "--batched", dest="max_batched_tokens", type=context, help="tokens that vllm-admission may prefill in one step"
+    )
+    command.add_argument(
+        "--ubatch", dest="ubatch_tokens", type=whole, help="tokens of llama.cpp's micro-batch (its default is 512)"
+    )
     command.add_argument("--hardware", help=f"how many such requests fit on it: {MEMORY_HELP}")
     command.add_argument("--weights", help=f"for --hardware: {WEIGHTS_HELP}")
     add_budget_flags(command)

@@ -2,42 +2,29 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from threeloops.units import KiB
 
 _EVERY_S = {"s": 1, "min": 60, "h": 3600, "d": 86400, "day": 86400}
 _LARGE = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
-# What the library calls a value, and the flag it came from.
-FLAGS = {
-    "part": "--hardware",
-    "size_bytes": "--size",
-    "bytes_per_s_one_way": "--bandwidth",
-    "alpha_s": "--alpha",
-    "launch_overhead_s": "--launch",
-    "global_batch": "--batch",
-    "domain_gpus": "--node",
-    "zero_stage": "--zero",
-    "origin": "--ceilings",
-    "drill_set": "--set",
-    "workers": "--workers",
-    "memory_utilisation": "--share",
-    "itl_s": "--itl",
-    "drafted": "--draft-tokens",
-    "accepted_share": "--acceptance",
+# What the library calls a value where that is not the flag's own name.
+OTHERWISE = {
+    "part": "hardware",
+    "size_bytes": "size",
+    "bytes_per_s_one_way": "bandwidth",
+    "alpha_s": "alpha",
+    "launch_overhead_s": "launch",
+    "global_batch": "batch",
+    "domain_gpus": "node",
+    "zero_stage": "zero",
+    "origin": "ceilings",
+    "drill_set": "set",
+    "memory_utilisation": "share",
+    "itl_s": "itl",
+    "drafted": "draft_tokens",
+    "accepted_share": "acceptance",
 }
-ALIKE = """
-    expert_tp micro_batch micro_batches sequence tokens batch ranks dtype users device model recipe op algorithm share
-    tp pp dp ep cp chunks schedule kernels allocator format cache weights hardware link node network gpus reach price
-    top authenticator ip port engine users ttft itl tpot lengths dcp acceptance simulated adapters adapter_rank
-    prefill_tp prefill_dp targets base lora dora offload recompute classes cross_entropy
-"""
-FLAGS |= {name: "--" + name.replace("_", "-") for name in ALIKE.split()}
-# Flags that some commands know under another name, too: a refusal uses the name that was typed. To `kv` and `fit`
-# GPUs are tensor-parallel ranks; `serve` and `plan` have more of them.
-SECOND_NAMES = (
-    ("--gpus", "--tp"), ("--dtype", "--cache"), ("--format", "--weights"), ("--utilisation", "--share"),
-)  # fmt: skip
 
 
 def whole(text: str) -> int:
@@ -131,16 +118,35 @@ def share(text: str) -> float:
     return value
 
 
-def in_flags(sentence: str, words: Sequence[str]) -> str:
+def in_flags(sentence: str, command: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """A refusal of the library, with each value under the flag that it came from, by the name that was typed.
 
-    >>> in_flags("weights='q9' is not known", ["fit", "--format", "q9"])
-    "--format 'q9' is not known"
+    >>> parser = argparse.ArgumentParser()
+    >>> _ = parser.add_argument("--weights", "--format")
+    >>> in_flags("weights='q9' is not known, as bits=9", parser, ["--format", "q9"])
+    "--format 'q9' is not known, as bits=9"
     """
-    said = re.sub(
-        r"(?<![*\w])([a-z_]+)=(?=\S)", lambda name: f"{FLAGS[name[1]]} " if name[1] in FLAGS else name[0], sentence
-    )
-    for other, flag in SECOND_NAMES:
-        if other in words and flag not in words and (other != "--gpus" or words[0] in ("kv", "fit")):
-            said = said.replace(f"{flag} ", f"{other} ")
-    return said
+    flags, typed = {}, {word.partition("=")[0] for word in words}
+    for option in _options(command, words):
+        first = f"--{option.dest}" if f"--{option.dest}" in option.option_strings else option.option_strings[0]
+        flags[option.dest] = first
+        if first not in typed:
+            flags[option.dest] = next((other for other in option.option_strings if other in typed), first)
+            sentence = sentence.replace(f"{first} ", f"{flags[option.dest]} ")
+
+    def named(value: re.Match[str]) -> str:
+        name = value[1] if value[1] in flags else OTHERWISE.get(value[1])
+        return f"{flags[name]} " if name in flags else value[0]
+
+    return re.sub(r"(?<![*\w])([a-z_]+)=(?=\S)", named, sentence)
+
+
+def _options(command: argparse.ArgumentParser, words: Sequence[str]) -> Iterator[argparse.Action]:
+    """The flags of the command that the words name, or of its own command."""
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            named = next((word for word in words if word in action.choices), None)
+            if named is not None:
+                yield from _options(action.choices[named], words[words.index(named) + 1 :])
+        elif action.option_strings and action.default != argparse.SUPPRESS:
+            yield action

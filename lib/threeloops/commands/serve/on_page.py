@@ -59,17 +59,21 @@ def answered(asked: str, name: str, config: str, tell: Tell) -> str:
             working = _worked_out([f"{flag}={value}" for flag, value in given])
             told = _told(working, [word for both in given for word in both])
         except ValueError as error:
-            told = {"refused": in_page_words(in_flags(str(error).splitlines()[0], []))}
+            told = {"refused": in_page_words(in_flags(str(error).splitlines()[0], _parser(), []))}
         said = json.dumps(told, ensure_ascii=False).replace(f"{folder}/", "")
     tell("", 0)
     return said
 
 
-def _worked_out(words: list[str]) -> Working:
+def _parser() -> _Parser:
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_serve_flags(parser)
     parser.add_argument("--catalog")
-    given = parser.parse_args(words)
+    return parser
+
+
+def _worked_out(words: list[str]) -> Working:
+    given = _parser().parse_args(words)
     return with_model_said("serve", from_flags(given), given, model_named(given.model, given.catalog))
 
 
