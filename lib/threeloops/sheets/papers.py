@@ -30,6 +30,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "doi:10.1145/800076.802486": "the least traffic of a matmul, given the size of the fast memory",
         "arXiv:2301.03598": "Stream-K: sums divided so that no last wave stays half empty",
         "arXiv:2104.08378": "2:4 sparsity: bytes stored and the rate it is sold with",
+        "arXiv:1704.04760": "a systolic array: a row per cycle, and the next tile of weights shifted in meanwhile",
     },
     "1.6": {
         "arXiv:1805.02867": "softmax in one pass, with a running maximum and sum",
@@ -181,6 +182,8 @@ TAKEN: dict[str, dict[str, str]] = {
     "3.11": {
         "arXiv:2207.00032": "weights read over a link, a layer ahead",
         "arXiv:2311.03285": "many adapters in one batch",
+        "arXiv:2212.09748": "a diffusion transformer: tokens of a picture's latent, and what a run over them takes",
+        "arXiv:2207.12598": "guidance from two runs a step, with the prompt and without",
     },
     "4.1": {
         "doi:10.1145/2408776.2408794": "how often a result is late that waits for many parts",

@@ -1,6 +1,6 @@
-"""Drills on collectives: bytes and seconds of an all-reduce and its kin, over rings, trees, nodes and networks."""
+"""Drills on collectives: bytes and seconds of an all-reduce and its kin over rings, trees, nodes, networks, tori."""
 
-from threeloops.drills.all_reduce import buckets, latency, networks, nodes, readings, ring, steps, traffic
+from threeloops.drills.all_reduce import buckets, latency, networks, nodes, readings, ring, steps, torus, traffic
 from threeloops.drills.engine.drill import Drill
 
 DRILLS: tuple[Drill, ...] = (
@@ -12,4 +12,5 @@ DRILLS: tuple[Drill, ...] = (
     *buckets.DRILLS,
     *networks.DRILLS,
     *traffic.DRILLS,
+    *torus.DRILLS,
 )

@@ -6,6 +6,7 @@ requests, work  what warps ask of memory; traffic and branches inside a kernel
 halos           tiles that overlap
 gemm_shapes, gemm_reuse, gemm_loads     matrix products
 reductions, pipelines           kernels as they are written
+systolic        a TPU's matrix unit, and memory in its tiles
 functions       what the set asks to be written
 """
 
@@ -21,6 +22,7 @@ from threeloops.drills.gpu_kernels import (
     pipelines,
     reductions,
     requests,
+    systolic,
     times,
     work,
 )
@@ -38,4 +40,5 @@ DRILLS: tuple[Drill, ...] = (
     *gemm_loads.DRILLS,
     *reductions.DRILLS,
     *pipelines.DRILLS,
+    *systolic.DRILLS,
 )

@@ -1,0 +1,132 @@
+"""Systolic arrays: cells that multiply, cycle by cycle, and what vendors print."""
+
+import random
+
+import pytest
+
+from threeloops.facts import hardware
+from threeloops.inner_loop.kernels import systolic
+
+Matrix = list[list[int]]
+
+
+def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
+    """The product by a square of cells, and the cycles from the first row of the first tile to when another tile could
+    follow the last.
+
+    A cell holds two weights: one that multiplies, and one of the next tile. Inputs move right, sums and coming weights
+    down, a cell per cycle; a tile's first row tells each cell to take its next weight into use. One weight enters a
+    column of cells per cycle, the lowest cell's first.
+    """
+    rows, inner, columns = len(left), len(right), len(right[0])
+    places = [(top, start) for start in range(0, columns, side) for top in range(0, inner, side)]
+
+    def weights(tile: int, j: int) -> list[int]:
+        """Of a column of cells, from the top down; what the matrix does not have is zero."""
+        column = places[tile][1] + j
+        lines = range(places[tile][0], places[tile][0] + side)
+        return [right[line][column] if line < inner and column < columns else 0 for line in lines]
+
+    cells = range(side)
+    waiting = [weights(0, j) for j in cells]  # by column of cells; the first tile is there
+    active = [[0] * side for _ in cells]
+    to_come: list[list[tuple[int, int]]] = [[] for _ in cells]  # weights a column has still to take in, and their cells
+    falling: dict[tuple[int, int], tuple[int, int]] = {}  # by cell: a weight on its way, and the cell that keeps it
+    entered: list[tuple[int, int] | None] = []  # by cycle: tile and row
+    inputs: dict[tuple[int, int], tuple[int, int, int]] = {}  # by cell: tile, row, number
+    sums: dict[tuple[int, int], int] = {}
+    product = [[0] * columns for _ in range(rows)]
+    tile, row = 0, 0
+    while tile < len(places) or inputs:
+        fallen = {}
+        for j in cells:
+            if to_come[j]:
+                fallen[0, j] = to_come[j].pop()
+        for (i, j), one in falling.items():
+            fallen[i + 1, j] = one
+        for (i, j), (number, keeper) in fallen.items():
+            if i == keeper:
+                waiting[j][i] = number
+        falling = {cell: one for cell, one in fallen.items() if cell[0] < one[1]}
+        if tile < len(places) and (row or not to_come[0]):
+            entered.append((tile, row))
+            tile, row = (tile, row + 1) if row + 1 < rows else (tile + 1, 0)
+        else:
+            entered.append(None)
+        moved, added = {}, {}
+        for i in cells:
+            for j in cells:
+                if j:
+                    came = inputs.get((i, j - 1))
+                else:
+                    now = entered[-1 - i] if i < len(entered) else None
+                    place = places[now[0]][0] + i if now else 0
+                    came = (*now, left[now[1]][place] if place < inner else 0) if now else None
+                if came is None:
+                    continue
+                if came[1] == 0:
+                    active[i][j] = waiting[j][i]
+                    if i == 0 and came[0] + 1 < len(places):
+                        to_come[j] = [(number, keeper) for keeper, number in enumerate(weights(came[0] + 1, j))]
+                moved[i, j] = came
+                added[i, j] = sums.get((i - 1, j), 0) + came[2] * active[i][j]
+                column = places[came[0]][1] + j
+                if i == side - 1 and column < columns:
+                    product[came[1]][column] += added[i, j]
+        inputs, sums = moved, added
+    last = max(cycle for cycle, now in enumerate(entered) if now and now[1] == 0)
+    return product, last + max(rows, side)  # one more tile would have to be shifted in, too
+
+
+def test_cells_that_pass_on_what_they_get_multiply_in_as_many_cycles() -> None:
+    rng = random.Random(3)
+    for rows, inner, columns, side in (
+        (5, 9, 7, 3),
+        (2, 9, 7, 3),
+        (3, 6, 6, 3),
+        (7, 4, 11, 4),
+        (1, 10, 5, 5),
+        (6, 2, 2, 2),
+    ):
+        left = [[rng.randrange(-9, 10) for _ in range(inner)] for _ in range(rows)]
+        right = [[rng.randrange(-9, 10) for _ in range(columns)] for _ in range(inner)]
+        product, cycles = flow(left, right, side)
+        assert product == [
+            [sum(a * b for a, b in zip(line, column, strict=True)) for column in zip(*right, strict=True)]
+            for line in left
+        ]
+        assert cycles == systolic.systolic_cycles(rows=rows, inner=inner, columns=columns, side=side)
+
+
+def test_full_arrays_make_the_peak_that_google_prints() -> None:
+    # How to Scale Your Model, part 2, at commit 04d8de58: units of 128 × 128 at 1.5 GHz on a v5e, about 5e13 each.
+    part = hardware.part("tpu-v5e")
+    m = k = n = 4096
+    seconds = systolic.systolic_cycles(rows=m, inner=k, columns=n, side=128) / 1.5e9
+    of_one = 2 * m * k * n / seconds
+    assert of_one == pytest.approx(5e13, rel=0.02)
+    assert of_one * part["matrix_units_per_sm"] == pytest.approx(part.peaks["bf16"].value, rel=0.005)
+
+
+def test_fewer_rows_than_the_side_save_nothing() -> None:
+    few, side = (systolic.systolic_cycles(rows=rows, inner=1000, columns=1000, side=128) for rows in (8, 128))
+    assert few == side
+
+
+@pytest.mark.parametrize(
+    ("shape", "printed"),
+    [  # How to Scale Your Model, part 2, at commit 04d8de58: "smaller axes are padded to 128"
+        ((8, 16), 8 * 128 * 4),
+        ((3, 5), 8 * 128 * 4),
+        ((2, 9, 129), 2 * 16 * 256 * 4),
+    ],
+)
+def test_arrays_lie_in_whole_tiles(shape: tuple[int, ...], printed: int) -> None:
+    assert systolic.laid_out_bytes(shape=shape, tile=(8, 128), bytes_per_element=4) == printed
+
+
+def test_what_is_no_array_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least two dimensions; write one row as"):
+        systolic.laid_out_bytes(shape=(5,), tile=(8, 128), bytes_per_element=4)
+    with pytest.raises(ValueError, match="rows=0"):
+        systolic.systolic_cycles(rows=0, inner=1, columns=1, side=128)
