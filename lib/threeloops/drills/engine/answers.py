@@ -92,6 +92,7 @@ SAME = 0.01  # what rounding to three digits makes of one size in two units
 _CAPITALS = re.compile(
     r"\b(?:Kilo|Mega|Giga|Tera|Kibi|Mebi|Gibi|Tebi|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])|\bWatt\b"
 )
+_OTHER_MONEY = re.compile(r"[€£¥₹₩]|\b(?:EUR|euros?|GBP|quid|CHF|JPY|yen|CNY|RMB|yuan|INR|rupees?)\b", re.IGNORECASE)
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
 
@@ -212,6 +213,8 @@ def _factor(unit: str, like: str, example: str) -> float:
             registry.Quantity(1, registry.parse_units(spelled)).to(registry.parse_units(like or "times")).magnitude
         )
     except pint.DimensionalityError:
+        if unit_asked.startswith("dollar") and like != "dollar":
+            raise UnreadableError(f"a $ is money, which was not asked; give it like {example}") from None
         raise UnreadableError(f"{unit_asked!r} does not measure what was asked; give it like {example}") from None
     except Exception:
         raise UnreadableError(f"{unit_asked!r} is not a unit that this book knows; give it like {example}") from None
@@ -251,9 +254,13 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
         )
     if re.match(r"[+-]?0[xX][0-9a-fA-F]", text):
         raise UnreadableError(f"{text[:40]!r} is hexadecimal; write it in decimal, like {example}")
+    if like == "dollar" and _OTHER_MONEY.search(text):
+        raise UnreadableError(
+            f"{text[:40]!r} is not in dollars, and no rate of exchange is given; give it like {example}"
+        )
     if like.startswith("B") and (twice := _TWICE.match(text)):
         return _both(*(parse(one, like=like, nouns=nouns, example=example) for one in twice.groups()), written=text)
-    if two := shorthand.two_readings(shorthand.bare(text), like=like):
+    if two := shorthand.two_readings(shorthand.bare(text, like=like), like=like):
         return Answer(value=two[0], written=text, number=two[0], unit=like, other=two[1], doubt=two[2])
     match = _NUMBER.match(spelling.plain(text, like=like, nouns=nouns))
     if not text or not match or not match[1] or not _UNIT.match(match[2]):

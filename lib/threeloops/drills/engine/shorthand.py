@@ -52,6 +52,7 @@ _FLOPS = re.compile(
 )
 _COUNTED = {"thousand": "k", "million": "M", "billion": "G", "trillion": "T"}
 _PREFIX = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E"}
+_BUCKS = re.compile(r"(?<=[\d.kKM])\s*(?:bucks?|(grand))\b(?:\s+(?=an?\b|per\b|/))?", re.IGNORECASE)
 _BYTES = re.compile(r"^([kmgtp])(i?)b(?=$|/|ytes?\b| per\b)", re.IGNORECASE)
 _LINE_RATE = re.compile(r"^([kKmMgGtT])bps$")
 _TOKEN_RATE = re.compile(
@@ -104,7 +105,12 @@ _MULTIPLES = {
 _ROOT = re.compile(r"(\d)?\s*(?:√|\bsqrt)\s*(?:(\([\d.+*/ ]+\))|([\d.]+))")
 _DECIMAL_COMMA = re.compile(r"^([+-]?\$?)(?:(\d{1,3}(?:\.\d{3})+),(\d+)|(0),(\d+)|(\d+),(\d{1,2}|\d{4,}))(?![\d.,])")
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?)\s*(?::|-?to-?|\s+to\s+)\s*(\d+(?:\.\d+)?)$")
-_MARKED = re.compile(r"^(\*\*|`|__)(.+)\1$")  # as a notebook sets it off
+_MARKED = re.compile(r"^(\*\*|`|__|\*|_)(.+)\1$")  # as a notebook sets it off
+_TEX_SIGNS = {"times": "×", "cdot": "×", "approx": "~", "sim": "~", "mu": "µ", "quad": " "}
+_TEX_SIGN = re.compile(rf"\\({'|'.join(_TEX_SIGNS)})(?![A-Za-z])")
+_TEX_AROUND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|operatorname|boxed|rm)\s?\{([^{}]*)\}")
+_TEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([\d.,\s]+)\}\s?\{([\d.,\s]+)\}")
+_TEX_SPACE = re.compile(r"\\[,;:! ]|(?<=[$\d])~|\{([.,])\}")
 _POINTS_GROUP = re.compile(r"^([+-]?\d{1,3}(?:\.\d{3}){2,})(?![\d.,])")
 _OCTETS = re.compile(r"^([kKMGT]i?)o(?=$|/| per )")
 _A_SECOND_RAISED = re.compile(r"(?:\s|·|\*)\s?s(?:\^\(?-1\)?|⁻¹)$")
@@ -115,7 +121,7 @@ _HANDS = re.compile(
 
 def longhand(written: str, *, like: str) -> str:
     """The same answer in words that the units know; unchanged where nothing is short."""
-    text = in_figures(bare(written), like=like)
+    text = in_figures(bare(written, like=like), like=like)
     text = _A_SECOND.sub(" per ", _OPERATIONS.sub("FLOP", text))
     text = _POWER.sub(lambda found: f"^{found[1].translate(_RAISED)}", text).replace("−", "-")
     text = _SCIENTIFIC.sub(r"\1e\2", text)
@@ -134,17 +140,45 @@ def longhand(written: str, *, like: str) -> str:
     return text if spelled == unit else f"{number[0]} {spelled}"
 
 
-def bare(written: str) -> str:
+def bare(written: str, *, like: str = "") -> str:
     """Without what is said before a number (about, at least, ~), left behind it (or so, an exclamation mark) and put
     around it (brackets, a notebook's asterisks).
 
     >>> bare("I'd say at least 72 or so!"), bare("9*8 = 72"), bare("(24.5 GB)"), bare("**24.5 GB**")
     ('72', '72', '24.5 GB', '24.5 GB')
     """
-    text, before = _ISH.sub("", _BEHIND.sub("", _MARKED.sub(r"\2", written.strip()))), ""
+    text, before = (
+        _ISH.sub("", _BEHIND.sub("", _MARKED.sub(r"\2", without_tex(written.strip(), money=like == "dollar")))),
+        "",
+    )
     while text != before:
         before, text = text, _WORKED_OUT.sub("", _BEFORE.sub("", text))
     return _ENCLOSED.sub(r"\1", text)
+
+
+def without_tex(text: str, *, money: bool) -> str:
+    """What TeX sets, in the signs that it stands for. A pair of dollars is TeX's, and of money alone a dollar, too.
+
+    >>> [
+    ...     without_tex(one, money=False)
+    ...     for one in ("$20.88$ GB", r"\\(2.1 \\times 10^{10}\\)\\,\\mathrm{B}", r"$\\approx 46\\%$")
+    ... ]
+    ['20.88 GB', '2.1 × 10^10  B', '~ 46%']
+    >>> [without_tex(one, money=True) for one in ("$20.88$", r"\\$20.88", "$20.88$ dollars", "$~43")]
+    ['$20.88', '$20.88', '20.88 dollars', '$43']
+    """
+    if "\\" not in text and "$" not in text:
+        return text
+    text, before = text.replace("\\$", "\0").replace("\\%", "%"), ""
+    while text != before:
+        before, text = text, _TEX_AROUND.sub(r" \1", text)
+    text = _TEX_FRACTION.sub(r"\1/\2", re.sub(r"\^\{([^{}]*)\}", r"^\1", text))
+    text = _TEX_SIGN.sub(lambda found: _TEX_SIGNS[found[1]], _TEX_SPACE.sub(lambda found: found[1] or " ", text))
+    text = re.sub(r"\\[()]", "", text)
+    if text.count("$") % 2 == 0:
+        inner = text.replace("$", "")
+        text = f"${inner.strip()}" if money and inner != text and not re.search("[A-Za-z¢\0]", inner) else inner
+    return re.sub(r"^\$\s+(?=\d)", "$", text.replace("\0", "$")).strip()
 
 
 def _added(text: str) -> str:
@@ -159,6 +193,8 @@ def _added(text: str) -> str:
 
 
 def _dollars(text: str) -> str:
+    text = re.sub(r"^(\$\s?[\d.,]+)\s*USD$", r"\1", text)
+    text = _BUCKS.sub(lambda found: "k $ " if found[1] else " $ ", text).strip()
     found = _MONEY.match(text) or _AMOUNT.match(text)
     if not found:
         return text
