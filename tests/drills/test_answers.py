@@ -218,7 +218,7 @@ def test_answers_are_read_into_base_units(written: object, like: str, value: flo
         ("6.44", "B", "6.44 of what"),
         (6.44, "B", "6.44 of what"),
         ("GB", "B", "is not a number with a unit"),
-        ("", "B", "is not a number with a unit"),
+        ("", "B", "nothing is written"),
         ("0.35", "dollar", "0.35 of what"),
         ("$", "dollar", "is not a number with a unit"),
         ("$3", "s", "is money, which was not asked"),

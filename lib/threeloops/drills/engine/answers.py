@@ -248,6 +248,8 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
     if not isinstance(written, str) and not _printable(written):
         raise UnreadableError(f"a number as large as this, or no number at all, is no answer; write it like {example}")
     text = str(written).strip()
+    if not text:
+        raise UnreadableError(f"nothing is written; write it like {example}")
     if len(text) > 100:
         raise UnreadableError(
             f"an answer of {len(text)} characters is too long for one number; write it like {example}"
@@ -263,7 +265,7 @@ def parse(written: object, *, like: str, nouns: frozenset[str] = frozenset(), ex
     if two := shorthand.two_readings(shorthand.bare(text, like=like), like=like):
         return Answer(value=two[0], written=text, number=two[0], unit=like, other=two[1], doubt=two[2])
     match = _NUMBER.match(spelling.plain(text, like=like, nouns=nouns))
-    if not text or not match or not match[1] or not _UNIT.match(match[2]):
+    if not match or not match[1] or not _UNIT.match(match[2]):
         near = re.match(r"^\s*[+-]?\d+,\d+\b", text)
         hint = "write a decimal point, not a comma" if near else f"write it like {example}"
         raise UnreadableError(f"{text[:40]!r} is not a number with a unit; {hint}")

@@ -178,10 +178,15 @@ def marked(written: str, points: tuple[str, ...]) -> Verdict:
 
 
 def _letters(written: str, letters: str) -> set[str] | None:
-    """The points that were marked ("a, b and c", "ABC", "a c", "all", "none"); None for anything that marks none."""
+    """The points that were marked ("a, b and c", "ABC", "a c", "all", "all but B", "none"); None for anything that
+    marks none.
+    """
     word = written.strip().upper().rstrip(".")
     if word in ("ALL", "NONE"):
         return set(letters if word == "ALL" else "")
+    if not_said := re.fullmatch(r"ALL (?:BUT|EXCEPT)(?: FOR)? (.+)", word):
+        missed = _letters(not_said[1], letters)
+        return set(letters) - missed if missed else None
     parts = re.findall(r"[A-Z]+", re.sub(r"\bAND\b", " ", word))
     in_order = len(parts) == 1 and list(parts[0]) == sorted(set(parts[0]))  # "ABC" is a list, "BAD" a word
     alone = bool(parts) and all(len(part) == 1 for part in parts)
