@@ -166,8 +166,9 @@ def _small_larger(rng: random.Random) -> Draw:
     )
 
 
-def _larger(p: Draw) -> float:
-    return _flops(p, _tokens(p.large, p.large)) / _flops(p, _tokens(p.small, p.small))
+def _larger(p: Draw, *, patch: int = PATCH) -> float:
+    large, small = (_flops(p, _tokens(side, side, patch=patch)) for side in (p.large, p.small))
+    return large / small
 
 
 def _count_larger(p: Draw) -> float:
@@ -228,9 +229,9 @@ LARGER = Drill(
             story="That is how much longer a side is. Tokens fill an area.",
         ),
         Slip(
-            key="a-token",
-            wrong=lambda p: _larger(p) / (p.large / p.small) ** 2,
-            story="That is what a token of the larger picture takes more. There are more of them, too.",
+            key="larger-latent-pixels",
+            wrong=lambda p: _larger(p, patch=1),
+            story="You made a token of each pixel of the latent. How many of them does a patch take?",
         ),
     ),
 )
