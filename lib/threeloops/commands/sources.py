@@ -1,5 +1,6 @@
 """`threeloops sources`: every value of the catalogue with where it comes from."""
 
+import textwrap
 from pathlib import Path
 
 from threeloops import spelling
@@ -58,14 +59,9 @@ def keys(*, overlay: str | Path | None) -> str:
 
 
 def types() -> str:
-    """The model types of a config.json that are read, by name, in columns; a part is not named beside its whole."""
+    """The model types of a config.json that are read, by name; a part is not named beside its whole."""
     names = sorted(name for name in READ if name.removesuffix("_text").removesuffix("_thinker") not in {*READ} - {name})
-    rows = -(-len(names) // 6)
-    widths = [max(map(len, names[top : top + rows])) + 1 for top in range(0, len(names), rows)]
-    return "\n".join(
-        "".join(f"{name:<{width}}" for name, width in zip(names[row::rows], widths, strict=False)).rstrip()
-        for row in range(rows)
-    )
+    return textwrap.fill("  ".join(names), width=100, break_on_hyphens=False, break_long_words=False)
 
 
 def _source(fact: Fact) -> str:

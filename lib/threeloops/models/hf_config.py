@@ -18,7 +18,7 @@ from threeloops.models.architecture import Model
 from threeloops.models.files.by_fields import read_by_its_fields
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
-from threeloops.models.files.heads import refuse_other_heads
+from threeloops.models.files.heads import no_language_model, refuse_other_heads
 from threeloops.models.files.known_by_class import by_letters, read_under_another_name, squeezed
 from threeloops.models.files.left_out import beside_the_decoder
 from threeloops.models.files.quantised import said_stored
@@ -28,6 +28,7 @@ from threeloops.models.hf_families import FAMILIES
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NOTED, NUMBERS_OF_TOKENS, Fields
 from threeloops.models.hf_not_read import NOT_READ
 from threeloops.models.parameters import model_parameters
+from threeloops.models.readers.first_forms import FIRST_FORMS
 from threeloops.models.readers.own_code import OWN_CODE
 from threeloops.models.readers.ships_its_code import SHIPS_ITS_CODE
 
@@ -96,7 +97,8 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
             return replace(model, noted=(own[1], *model.noted))
         if "model_type" not in config:
             raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
-        raise UnreadTypeError(f"model_type={model_type!r} is not read{_same_letters(model_type)}; {_LISTED}")
+        why = _same_letters(model_type) or no_language_model(config)
+        raise UnreadTypeError(f"model_type={model_type!r} is not read{why}; {_LISTED}")
     if model_type in WITHIN:
         return _model(decoder_within(config), name=name)
     if model_type in OMNI:
@@ -107,7 +109,7 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
     config = {**_NEVER.get(model_type, {}), **config}
     model_type = SAME_CLASS.get(model_type, model_type)
     fields = Fields(config, model_type)
-    model = (FAMILIES | OWN_CODE | SHIPS_ITS_CODE)[model_type](fields, name)
+    model = (FAMILIES | OWN_CODE | SHIPS_ITS_CODE | FIRST_FORMS)[model_type](fields, name)
     fields.refuse_unread()
     assumed = tuple(f"{name}={value}" for name, value in fields.assumed.items())
     return replace(model, assumed=assumed, noted=fields.noted())
@@ -167,11 +169,11 @@ OMNI = {"qwen2_5_omni": "qwen2_5_omni_thinker", "qwen3_omni_moe": "qwen3_omni_mo
 _FLAT = ("qwen2_vl", "qwen2_5_vl", "step3p7")
 # A name of its own for layers of another family.
 SAME_CLASS = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "exaone4_5_text": "exaone4"}
-SAME_CLASS |= {"gemma4_unified_text": "gemma4_text"}
+SAME_CLASS |= {"gemma4_unified_text": "gemma4_text", "codegen": "gptj", "moss": "gptj"}
 # What the other family may have and these have not, where a file says nothing.
 _NEVER: Mapping[str, Mapping[str, Any]] = {"gemma4_unified_text": {"hidden_size_per_layer_input": 0}}
 SAME_CLASS |= {"minimax_m3": "minimax_m3_vl_text", "phi4mm": "phi4_multimodal"}
-READ = (*FAMILIES, *OWN_CODE, *SHIPS_ITS_CODE, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
+READ = (*FAMILIES, *OWN_CODE, *SHIPS_ITS_CODE, *FIRST_FORMS, *SAME_CLASS, *WRAPPERS, *OMNI, *WITHIN)
 
 # Fields about the towers beside the language model, and about where their tokens stand.
 _AROUND_THE_TEXT = CHANGES_NO_COUNT | {

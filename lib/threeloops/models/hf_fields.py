@@ -4,6 +4,7 @@ A config is understood only when every field in it is: one that is neither read 
 because it may describe a layer that nobody counted.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,7 @@ CHANGES_NO_COUNT = frozenset({
     "router_jitter_noise", "input_jitter_noise", "ep_size", "moe_shared_expert_overlap", "moe_router_dtype",
     "aux_loss_alpha", "seq_aux", "router_aux_loss_coef",
     # heads for other tasks, which a causal language model does not build
+    "num_labels", "predict_special_tokens", "classifier_dropout_prob",
     "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
     # how a program runs the same layers
     "use_cache", "cache_implementation", "gradient_checkpointing", "pretraining_tp", "use_mamba_kernels",
@@ -66,13 +68,19 @@ CHANGES_NO_COUNT = frozenset({
 # fmt: on
 
 NOTED = ("unsloth_", "mlx_lm_", "mtplx_")  # what these programs note about their own work, whatever it is called
+# What people who trained a model wrote down of it, whatever the rest of the name: no layer's size is called so.
+_OF_TRAINING = re.compile(
+    r"^(?:batch|block)_size$|learning_rate|weight_decay|warmup|epoch|(?:^|_)seed$|(?:^|_)loss(?:_|$)|^freeze_|^tune_"
+    r"|_steps$|dataset|(?:^|_)license$|(?:^|_)author$"
+)
 # However a field is called that names a token by its number, it changes no count.
 NUMBERS_OF_TOKENS = ("_token_id", "_token_ids", "_token_index")
 
 # Fields about what stands outside the decoder's own parameters: how the file packs them, and extra modules for
 # multi-token prediction.
 OUTSIDE_THE_DECODER = frozenset({
-    "quantization_config", "quantization", "num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "use_mtp",
+    "quantization_config", "quantization", "wbits", "groupsize",
+    "num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules", "use_mtp",
     "mtp_transformer_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mtp_layers_block_type",
     "compression_config", "sparsity_config", "quantization_bit",
     "mtp_hybrid_override_pattern", "index_share_for_mtp_iteration", "mtp_loss_scaling_factor", "mtp_share_layers",
@@ -208,7 +216,7 @@ class Fields:
         unknown = sorted(
             name
             for name in stated - self.seen - CHANGES_NO_COUNT - OUTSIDE_THE_DECODER
-            if not name.endswith(NUMBERS_OF_TOKENS) and not name.startswith(NOTED)
+            if not name.endswith(NUMBERS_OF_TOKENS) and not name.startswith(NOTED) and not _OF_TRAINING.search(name)
         )
         self.words = tuple(name for name in unknown if not may_build(self.config[name]))
         unknown = [name for name in unknown if name not in self.words]

@@ -1,9 +1,14 @@
 """Types that the book does not know: read by their fields where these are Llama's alone, and said so."""
 
 import pytest
-from tests.models.small_configs import real
+from tests.models.small_configs import real, small
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+)
 
-from threeloops.models.hf_config import from_hf_config
+from threeloops.models.hf_config import READ, from_hf_config
+from threeloops.models.hf_not_read import NOT_READ, ON_THEIR_CLASS
 from threeloops.models.parameters import model_parameters
 
 OWN = {
@@ -57,12 +62,43 @@ def test_other_layers_are_refused(other):
         from_hf_config(OWN | other)
 
 
-def test_a_type_that_transformers_may_know_is_not_guessed():
+def test_a_type_that_transformers_knows_is_not_guessed():
+    without = {name: value for name, value in OWN.items() if name != "auto_map"}
+    assert from_hf_config(without) == from_hf_config(OWN)  # trained from nothing by a program of its own
+    with pytest.raises(ValueError, match="model_type='diffllama' is not read"):
+        from_hf_config(without | {"model_type": "diffllama"})
+    text = {name for name in {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}}
+    assert text - {*READ, *NOT_READ} == ON_THEIR_CLASS
+
+
+def test_one_expert_is_a_dense_block_and_another_activation_no_llama():
+    assert from_hf_config(OWN | {"num_experts": 1, "num_experts_per_tok": 1}).groups == from_hf_config(OWN).groups
     with pytest.raises(ValueError, match="model_type='kite' is not read"):
-        from_hf_config({name: value for name, value in OWN.items() if name != "auto_map"})
+        from_hf_config({name: OWN[name] for name in OWN if name != "hidden_act"} | {"activation": "gelu"})
+
+
+def test_deepseeks_fields_under_another_name():
+    """A model trained from nothing with DeepSeek V3's code under a name of its own."""
+    own = small("deepseek_v3") | {"model_type": "holmes", "architectures": ["HolmesForCausalLM"], "auto_map": {}}
+    model = from_hf_config(own)
+    assert model_parameters(model).total == real(small("deepseek_v3"))[1]
+    assert "read as DeepSeek V3, whose fields it has" in model.noted[0]
 
 
 @pytest.mark.parametrize("kinds", [5, [["a"]], [{"a": 1}], ["conv"]])
 def test_layer_types_that_are_no_list_of_full_attention_are_no_llama(kinds: object) -> None:
     with pytest.raises(ValueError, match="model_type='kite' is not read"):
         from_hf_config(OWN | {"layer_types": kinds})
+
+
+@pytest.mark.parametrize(
+    "noted", [{"batch_size": 8}, {"learning_rate": 3, "warmup_steps": 10}, {"block_size": 6}, {"seed": 1}]
+)
+def test_what_was_noted_of_a_training_is_no_layer(noted):
+    assert from_hf_config(small("llama", **noted)) == from_hf_config(small("llama"))
+
+
+@pytest.mark.parametrize("name", ["DebertaV2ForSequenceClassification", "SiglipModel", "NicheForMaskedLM"])
+def test_a_class_that_is_no_language_models_is_named(name):
+    with pytest.raises(ValueError, match=f"is not read: its class, '{name}', is no language model's"):
+        from_hf_config({"model_type": "kite", "architectures": [name]})

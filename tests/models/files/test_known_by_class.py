@@ -47,9 +47,9 @@ def test_the_outer_config_decides_whether_the_head_is_the_table() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        own("own", "llama", "OwnForCausalLM"),
+        own("own", "mixtral", "OwnForCausalLM"),
         own("own", "llama", "LlamaForCausalLM", "OwnForCausalLM"),
-        {"model_type": "own", "text_config": own("own_text", "llama", "OwnForCausalLM")},
+        {"model_type": "own", "text_config": own("own_text", "mixtral", "OwnForCausalLM")},
         {"model_type": "own", "text_config": "llama"},
         {"model_type": 7, "text_config": TEXT},
     ],

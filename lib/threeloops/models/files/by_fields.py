@@ -1,5 +1,6 @@
-"""Configs of a type that is unknown here, whose code ships with the checkpoint: read as Llama where every field that
-a count needs has Llama's name, and nothing speaks of other layers. What is read so says so.
+"""Configs of a type that nobody knows, whose code ships with the checkpoint or lies elsewhere: read as Llama where
+every field that a count needs has Llama's name, and nothing speaks of other layers; as DeepSeek V3 where all of that
+one's fields for latent attention and experts stand there. What is read so says so.
 
 >>> own = {"model_type": "kite", "auto_map": {}, "architectures": ["KiteForCausalLM"], "hidden_act": "silu"}
 >>> own |= {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -7,8 +8,8 @@ a count needs has Llama's name, and nothing speaks of other layers. What is read
 "model_type='kite' is not known, and its code was not seen: read as a Llama, whose fields it has"
 >>> read_by_its_fields(own | {"vocab_size": 1000, "num_experts": 8})
 
-Source: LlamaConfig of Hugging Face transformers 5.23.0 (names and what is taken where nothing is said),
-        https://github.com/huggingface/transformers
+Source: LlamaConfig and DeepseekV3Config of Hugging Face transformers 5.23.0 (names, and what is taken where nothing
+        is said), https://github.com/huggingface/transformers
 """
 
 import re
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, OUTSIDE_THE_DECODER, may_build
+from threeloops.models.hf_not_read import NOT_READ, ON_THEIR_CLASS
 
 _NEEDED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _LLAMA: tuple[str, ...] = (
@@ -27,6 +29,7 @@ _LLAMA: tuple[str, ...] = (
     "hidden_act",
 )
 _LLAMA += ("attention_bias", "mlp_bias")
+_ACT_NAMES = ("hidden_act", "hidden_activation", "activation", "activation_function")
 _ACTS = ("silu", "swish")
 _KEPT = ("_name_or_path", "quantization_config", "compression_config", "quantization")
 # What speaks of layers that a Llama has not, unless it is about images or sound.
@@ -34,27 +37,41 @@ _OTHER_LAYERS = re.compile(
     r"expert|moe|lora|latent|mamba|ssm|state|conv|linear_attn|recurren|sparse|index|cross|shared|memory|routing"
     r"|attn_type|layer_types|layers_block_type|per_layer|hybrid|rnn|kernel|mod_"
 )
+_DEEPSEEK = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_routed_experts")
+_OF_EXPERTS = re.compile(r"expert|moe|router")
 _BESIDE = re.compile(r"^(?:mm_|vision|image|video|visual|audio|speech|use_mm_)")
 _HEADS = ("ForCausalLM", "ForConditionalGeneration", "MiniCPMV", "MiniCPMO")
-_PARTS = ("text_config", "llm_config", "language_config")  # where the decoder of a larger model has its config
+# Where the decoder of a larger model has its config.
+_PARTS = ("text_config", "llm_config", "language_config", "language", "language_model", "llm", "decoder_config")
 _MOST = 6  # names of fields that are printed
 
 
 def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str] | None:
-    """The config under Llama's type, and what was assumed for it; None where it is of another kind, or where its type
-    may be one that transformers knows, as files without code of their own are.
+    """The config under Llama's or DeepSeek V3's type, and what was assumed for it; None where it is of another kind, or
+    where its type is one that transformers knows and that has no reader here.
     """
     named = config.get("architectures")
     head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
-    if "auto_map" not in config or (named and not head.endswith(_HEADS)):
+    elsewhere = config.get("model_type") in {*ON_THEIR_CLASS, *NOT_READ} or "model_type" not in config
+    if ("auto_map" not in config and elsewhere) or (named and not head.endswith(_HEADS)):
         return None
     for field in _PARTS:
         part = config.get(field)
         if isinstance(part, Mapping) and "hidden_size" not in config:
             outside: dict[str, Any] = {"auto_map": {}, "model_type": config.get("model_type")}
             return read_by_its_fields({**part, **outside, "architectures": named})
-    if any(type(config.get(name)) is not int for name in _NEEDED) or config.get("hidden_act", "silu") not in _ACTS:
+    kind = f"model_type={config['model_type']!r} is not known" if "model_type" in config else "model_type is missing"
+    said = f"{kind}, and its code was not seen: read as"
+    if all(config.get(name) for name in _DEEPSEEK):
+        return {
+            **config,
+            "model_type": "deepseek_v3",
+            "architectures": None,
+        }, f"{said} DeepSeek V3, whose fields it has"
+    acts = {str(config[name]) for name in _ACT_NAMES if config.get(name) is not None}
+    if any(type(config.get(name)) is not int for name in _NEEDED) or not acts <= set(_ACTS):
         return None
+    one_mlp = config.get("num_experts") == 1
     known = {*_LLAMA, *_KEPT, "auto_map", "model_type", "architectures", "bias"}
     others = [
         name
@@ -63,6 +80,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
         and not name.endswith(NUMBERS_OF_TOKENS)
         and not name.startswith("_")
         and may_build(value)
+        and not (one_mlp and _OF_EXPERTS.search(name))
         and not (name == "layer_types" and isinstance(value, list) and all(one == "full_attention" for one in value))
     ]
     if any(_OTHER_LAYERS.search(name) and not _BESIDE.search(name) for name in others):
@@ -71,9 +89,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if isinstance(config.get("bias"), bool):
         kept.setdefault("attention_bias", config["bias"])
     passed = [name for name in others if not _BESIDE.search(name)]
-    kind = f"model_type={config['model_type']!r} is not known" if "model_type" in config else "model_type is missing"
-    said = f"{kind}, and its code was not seen: read as a Llama, whose"
-    said += " fields it has"
+    said += " a Llama, whose fields it has"
     if passed:
         said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)
     return {**kept, "model_type": "llama"}, said

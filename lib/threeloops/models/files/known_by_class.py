@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-_PARTS = ("text_config", "llm_config", "language_config")  # where the decoder of a larger model has its config
+# Where the decoder of a larger model has its config.
+_PARTS = ("text_config", "llm_config", "language_config", "language", "language_model", "llm", "decoder_config")
 
 
 # Classes whose names have the letters of their type in another order.

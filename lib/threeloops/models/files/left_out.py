@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # What a checkpoint may hold beside its decoder: field of its config.json -> what that is.
-_TOWERS = {"vision_config": "its vision tower", "audio_config": "its audio tower"}
+_TOWERS = {"vision_config": "its vision tower", "audio_config": "its audio tower", "visual": "its vision tower"}
 _TOWERS |= {"embd_layer": "its towers for images and sound", "vision_lora": "the adapters that go with images"}
 _GUESSING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
 

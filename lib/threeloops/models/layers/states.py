@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from threeloops import checks
+from threeloops.models.layers.lightning import Lightning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,4 +280,4 @@ class GatedLinear:
         return hidden * (2 * keys + 3 * values + self.decay_rank) + (self.decay_rank + 1) * keys
 
 
-FurtherState = SelectiveScan | KimiDelta | GatedLinear | ShortConvolution | GatedRecurrence
+FurtherState = SelectiveScan | KimiDelta | GatedLinear | Lightning | ShortConvolution | GatedRecurrence

@@ -62,6 +62,7 @@ def _gpt(fields: Fields, name: str, *, num_kv_heads: int, attention_bias: bool, 
     """GPT-2's sizes under GPT-2's names, without its positions."""
     hidden, heads = fields.count("n_embd"), fields.count("n_head")
     checks.divides(part="n_head", part_value=heads, whole="n_embd", whole_value=hidden)
+    fields.must_equal("head_dim", hidden // heads, "it is n_embd / n_head")
     attention = Attention(
         num_heads=heads,
         num_kv_heads=num_kv_heads,

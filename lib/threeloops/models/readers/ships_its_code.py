@@ -18,6 +18,7 @@ from threeloops.models.architecture import Attention, DenseMlp, Model, MoeMlp, R
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import configured_attention, gated_mlp, plain_mlp, rotary_model
 from threeloops.models.layers.states import GatedLinear
+from threeloops.models.readers.first_forms import chatglm_1
 from threeloops.models.recurrent_layers import DeltaState
 
 
@@ -52,7 +53,7 @@ def _minicpm(fields: Fields, name: str) -> Model:
 _QWEN_SAYS = {
     "emb_dropout_prob", "attn_dropout_prob", "bf16", "fp16", "fp32", "onnx_safe", "scale_attn_weights",
     "use_dynamic_ntk", "use_logn_attn", "tokenizer_type", "padded_vocab_size", "use_cache_quantization",
-    "use_cache_kernel", "softmax_in_fp32",
+    "use_cache_kernel", "softmax_in_fp32", "visual",
 }  # fmt: skip
 
 
@@ -83,7 +84,9 @@ _CHATGLM_SAYS = {
 def _chatglm(fields: Fields, name: str) -> Model:
     """ChatGLM 2 and 3, and GLM 4 under that name: few KV heads, biases of queries, keys and values."""
     fields.seen |= _CHATGLM_SAYS
-    only = {"add_bias_linear": False, "rmsnorm": True, "post_layer_norm": True, "pre_seq_len": None}
+    if "inner_hidden_size" in fields.config:
+        return chatglm_1(fields, name)
+    only = {"add_bias_linear": False, "rmsnorm": True, "post_layer_norm": True}
     for field, value in (only | {"apply_residual_connection_post_layernorm": False}).items():
         fields.must_equal(field, value, "no published ChatGLM has the other")
     moved = {"num_hidden_layers": "num_layers", "intermediate_size": "ffn_hidden_size", "head_dim": "kv_channels"}
@@ -145,7 +148,7 @@ _MIXFORMER_SAYS = {"architecture", "embd_layer", "phyagi_version", "flash_rotary
 
 def _mixformer(fields: Fields, name: str) -> Model:
     """Phi 1.5 and 2 under their first type: attention and MLP side by side on one norm, biases everywhere."""
-    own = fields.config.get("architecture")
+    own = fields.config.get("architecture") or {"block_cls": "parallel"}  # what its class takes for none
     if not isinstance(own, Mapping) or own.get("block_cls") != "parallel":
         raise ValueError("architecture must have block_cls='parallel', as every published file of this type has")
     if own.get("mixer") or own.get("mlp_cls", "mlp") not in ("mlp", "fused_mlp"):
