@@ -43,10 +43,8 @@ PRODUCT_FLOPS = replace(
         source=SOURCE_GEMM,
     ),
     slips=(
-        Slip(key="multiply-adds", wrong=lambda p: p.m * p.k * p.n, story="A multiply-add is two operations."),
-        Slip(
-            key="one-token", wrong=lambda p: 2 * p.k * p.n, story="That is for one token. All of them are multiplied."
-        ),
+        Slip("multiply-adds", lambda p: p.m * p.k * p.n) | "A multiply-add is two operations.",
+        Slip("one-token", lambda p: 2 * p.k * p.n) | "That is for one token. All of them are multiplied.",
     ),
 )
 PRODUCT_BYTES = replace(
@@ -60,16 +58,9 @@ PRODUCT_BYTES = replace(
         source=SOURCE_GEMM,
     ),
     slips=(
-        Slip(
-            key="elements",
-            wrong=lambda p: p.m * p.k + p.k * p.n + p.m * p.n,
-            story="Those are elements; each is two bytes.",
-        ),
-        Slip(
-            key="weights-only",
-            wrong=lambda p: p.k * p.n * p.bytes_per_element,
-            story="Those are the weights. What goes in and what comes out moves too.",
-        ),
+        Slip("elements", lambda p: p.m * p.k + p.k * p.n + p.m * p.n) | "Those are elements; each is two bytes.",
+        Slip("weights-only", lambda p: p.k * p.n * p.bytes_per_element)
+        | "Those are the weights. What goes in and what comes out moves too.",
     ),
 )
 
