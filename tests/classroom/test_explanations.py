@@ -154,7 +154,7 @@ def test_an_explanation_is_looked_at_again_like_a_question(
     fill_in(path, ada01="2|Two of three.")
     capsys.readouterr()
     assert run("accept", SET, "ada01", "--points", "4", "--reason", "x", "--term", term) == 2
-    assert "points=4 of ada01 is more than an explanation is worth, 3" in capsys.readouterr().err
+    assert "--points 4 of ada01 is more than an explanation is worth, 3" in capsys.readouterr().err
     assert run("accept", SET, "grace02", *answer) == 2
     assert "grace02 has written no doubling-gpus" in capsys.readouterr().err
     assert run("accept", SET, "ada01", *answer) == 0

@@ -155,7 +155,7 @@ def test_ids_of_a_plain_list_are_taken_whatever_separates_them(tmp_path: Path) -
 NEW = {
     ("--timezone", "Berlin", "--late", "none"): "timezone='Berlin' is not known; it is written like 'Europe/Berlin'",
     ("--timezone", "UTC", "--late", "strict"): "late='strict' is not known",
-    ("--timezone", "UTC", "--late", "per-day"): "off_per_day=0.0 must be greater than 0",
+    ("--timezone", "UTC", "--late", "per-day"): "--off-per-day 0.0 must be greater than 0",
     (*TERM, "--off-per-day", "0.1"): "takes neither off_per_day nor last_day",
     ("--timezone", "UTC", "--late", "per-day", "--off-per-day", "10", "--last-day", "3"): "a share, not a percentage",
     (*TERM, "--gradebook", "mysql://x/y"): "mysql://x/y is no gradebook: give postgresql://USER@HOST/DATABASE",
@@ -326,10 +326,10 @@ def test_a_request_that_nobody_can_answer(term: Path, capsys: pytest.CaptureFixt
     assert "Left out: form.csv, line 4: ada gives no reason" in out
     assert "2 requests open" in out
     assert "--reason must say why" in refused(capsys, "decline", SET, "ada", *words)
-    for points, told in (("2", "points=2 is more than scales is worth, 1"), ("one", "must be a number of points")):
+    for points, told in (("2", "--points 2 is more than scales is worth, 1"), ("one", "must be a number of points")):
         assert told in refused(capsys, "accept", SET, "ada", "--points", points, "--reason", "x", *words)
     of = ("--points", "1", "--reason", "x", "--question")
-    assert "question='nothing' is not known" in refused(capsys, "override", SET, "ada", *of, "nothing", *words)
+    assert "--question 'nothing' is not known" in refused(capsys, "override", SET, "ada", *of, "nothing", *words)
     assert run("decline", SET, "ada", "--reason", "GB was asked", *words) == 0
     capsys.readouterr()
     (term / "requests.csv").write_text((term / "requests.csv").read_text().replace("declined", "perhaps"))

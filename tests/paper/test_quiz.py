@@ -272,8 +272,8 @@ def test_without_a_seed_every_quiz_is_another(tmp_path: Path, capsys: pytest.Cap
     [
         (["kv_cash"], "did you mean 'kv_cache'"),
         (["--format", "pdf"], "--format 'pdf' is not known"),
-        (["--kind", "essay"], "kind='essay' is not known"),
-        (["--questions", "0"], "questions=0"),
+        (["--kind", "essay"], "--kind 'essay' is not known"),
+        (["--questions", "0"], "--questions 0 "),
         (["kv_cache", "--questions", "500"], f"the {len(FAMILIES['kv_cache'])} that kv_cache can ask"),
         (["--versions", "1000"], "more than the 200"),
         (["--seed", "two words"], "must be one word"),

@@ -208,7 +208,7 @@ def test_the_track_reaches_a_mock_from_the_command_line_and_a_topic_by_name_come
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--minutes", "-5"), "minutes=-5.0 must be greater"),
+        (("--minutes", "-5"), "--minutes -5.0 must be greater"),
         (("--minutes", "half"), "invalid float value"),
         (("--track", "sales"), "is not known"),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from threeloops.units import KiB
 
 _EVERY_S = {"s": 1, "min": 60, "h": 3600, "d": 86400, "day": 86400}
+_LINE = re.compile(r"\bline \d+: ")
 _LARGE = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 # What the library calls a value where that is not the flag's own name.
 OTHERWISE = {
@@ -119,13 +120,16 @@ def share(text: str) -> float:
 
 
 def in_flags(sentence: str, command: argparse.ArgumentParser, words: Sequence[str]) -> str:
-    """A refusal of the library, with each value under the flag that it came from, by the name that was typed.
+    """A refusal of the library, with each value under the flag that it came from, by the name that was typed; what
+    stands in a line of a file came from no flag.
 
     >>> parser = argparse.ArgumentParser()
     >>> _ = parser.add_argument("--weights", "--format")
     >>> in_flags("weights='q9' is not known, as bits=9", parser, ["--format", "q9"])
     "--format 'q9' is not known, as bits=9"
     """
+    if _LINE.search(sentence):
+        return sentence
     flags, typed = {}, {word.partition("=")[0] for word in words}
     for option in _options(command, words):
         first = f"--{option.dest}" if f"--{option.dest}" in option.option_strings else option.option_strings[0]
