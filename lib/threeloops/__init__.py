@@ -2,6 +2,7 @@
 up.
 
 units, checks, spelling, dtypes  words that everybody uses: constants, refusals, what people call a thing, formats
+markup          HTML of elements: what is not markup is text
 wall_clock      the date, the time of day and waiting, for everybody
 facts           values with their sources: parts, compute capabilities, recordings of real machines
 operations      FLOPs and bytes of single operations, and the roofline that bounds them

@@ -14,7 +14,7 @@ from tests.touched import statements
 LIB = Path(__file__).parents[2] / "lib" / "threeloops"
 # From the ground up. On a floor, a room may ask the rooms named before it on its own line, and none after.
 FLOORS = (
-    ("units", "checks", "spelling", "dtypes", "wall_clock"),
+    ("units", "checks", "spelling", "dtypes", "wall_clock", "markup"),
     ("facts",),
     ("operations", "models"),
     (

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from threeloops import contents, desk
 from threeloops.contents import Place
 from threeloops.desk import begun, copies, parts
 from threeloops.desk.begun import Begun
+from threeloops.markup import Content, Markup, element, table
 
 ROOM = "drills/interview.ipynb"
 EXPLORER, EXPLAINED = "inner_loop.roofline", "roofline"  # what lives on the page, and the part that explains it
@@ -23,7 +23,7 @@ SENTENCE = (
     "Predict how fast machine learning can run, count it, measure it, and be told which mistake you made when you are"
     " wrong."
 )
-JUPYTER = (
+JUPYTER = Markup(
     "<details><summary>Never used Jupyter?</summary><p>A part is a page of cells: text, and code that runs here, on"
     " your machine. Shift+Enter runs the cell with the frame and goes on to the next; <em>Run to the next question</em>"
     " above the page (or the key N) runs all cells up to the next card at once. A card takes a number: type it, press"
@@ -33,6 +33,12 @@ JUPYTER = (
     " marks it and shows what went wrong, as"
     f" <code>python3 book.py grade my/drills/{contents.STARTER}</code> does in a terminal.</p></details>"
 )
+FIND = Markup(
+    '<form class="find" role="search" hidden><label for="threeloops-find">Search the book</label>'
+    '<input id="threeloops-find" type="search" autocomplete="off" data-lm-suppress-shortcuts="true">'
+    '</form><div class="found" role="status"></div>'
+)
+BREAK = Markup("<br>")
 STYLE = Path(__file__).parents[1] / "lab" / "threeloops" / "static" / "desk.css"
 
 
@@ -72,64 +78,69 @@ class Page:
     @property
     def html(self) -> str:
         """The page's content: its links lead to notebooks below my/."""
-        chapters = "".join(_chapter(chapter) for chapter in self.chapters)
-        touch = self._touch()
-        return (
-            f'<main class="threeloops-start"><h1>Three Loops</h1><p class="lead">{escape(SENTENCE)}</p>'
-            + self._continued()
-            + '<form class="find" role="search" hidden><label for="threeloops-find">Search the book</label>'
-            '<input id="threeloops-find" type="search" autocomplete="off" data-lm-suppress-shortcuts="true">'
-            '</form><div class="found" role="status"></div>'
-            + f'<ul class="ways">{self._to_begin_with()}'
-            + f'<li><a href="{ROOM}">The interview room</a>: {escape(self.room)}</li>{self._sheet()}{self._far()}</ul>'
-            + JUPYTER
-            + (chapters + touch if self.last else touch + chapters)  # who has been here wants to go on
-            + "</main>"
+        chapters, touch = [_chapter(chapter) for chapter in self.chapters], self._touch()
+        room = element("li", element("a", "The interview room", href=ROOM), f": {self.room}")
+        ways = [self._to_begin_with(), room, self._sheet(), self._far()]
+        return element(
+            "main",
+            element("h1", "Three Loops"),
+            element("p", SENTENCE, class_="lead"),
+            self._continued(),
+            FIND,
+            element("ul", ways, class_="ways"),
+            JUPYTER,
+            [chapters, touch] if self.last else [touch, chapters],  # who has been here wants to go on
+            class_="threeloops-start",
         )
 
     @property
     def _parts(self) -> list[Entry]:
         return [part for chapter in self.chapters for part, _ in chapter.parts]
 
-    def _to_begin_with(self) -> str:
+    def _to_begin_with(self) -> Content:
         """What to do with a first half hour; nothing once its set has a mark, or where it is missing."""
         sets = [entry for chapter in self.chapters for _, its in chapter.parts for entry in its]
         first = next((entry for entry in sets if contents.STARTER in entry.copy), None)
         if first is None or first.mark:
-            return ""
-        return (
-            f"<li>New here, with half an hour? The short way of {_link(self._parts[0], self._parts[0].title)}, then"
-            f" {_link(first, first.title)}: five numbers from all loops in about twelve minutes.</li>"
+            return None
+        return element(
+            "li",
+            "New here, with half an hour? The short way of ",
+            _link(self._parts[0]),
+            ", then ",
+            _link(first),
+            ": five numbers from all loops in about twelve minutes.",
         )
 
-    def _sheet(self) -> str:
+    def _sheet(self) -> Content:
         sheet = next((part for part in self._parts if SHEET in part.copy), None)
-        return f"<li>To look something up, or to print: {_link(sheet, sheet.title)}</li>" if sheet else ""
+        return element("li", "To look something up, or to print: ", _link(sheet)) if sheet else None
 
-    def _far(self) -> str:
+    def _far(self) -> Content:
         """How far the reader is in all."""
         opened, done = (sum(getattr(part, what) for part in self._parts) for what in ("opened", "done"))
         if not opened and not done:
-            return ""
-        return f"<li>So far: {max(opened, done)} of {len(self._parts)} parts opened, {done} done</li>"
+            return None
+        return element("li", f"So far: {max(opened, done)} of {len(self._parts)} parts opened, {done} done")
 
-    def _touch(self) -> str:
+    def _touch(self) -> Content:
         """The place of the explorer, which the book's JupyterLab makes live; nothing where its part is missing."""
         part = next((part for part in self._parts if EXPLAINED in part.copy), None)
         if part is None:
-            return ""
-        return (
-            '<section class="touch" hidden><h2>Touch it</h2>'
-            "<p>Each mark is one operation of a language model's layer. Turn a control, or drag a mark or the roof:"
-            f" how fast can it run at most? {_link(part, part.title)} explains it.</p><div></div></section>"
+            return None
+        asked = (
+            "Each mark is one operation of a language model's layer. Turn a control, or drag a mark or the roof: how"
+            " fast can it run at most? "
         )
+        explained = element("p", Markup(asked), _link(part), " explains it.")
+        return element("section", element("h2", "Touch it"), explained, element("div"), class_="touch", hidden=True)
 
-    def _continued(self) -> str:
+    def _continued(self) -> Content:
         if self.last is None:
             first = next(iter(self._parts), None)
-            return f'<p class="go">{_link(first, f"Start reading: {first.title}")}</p>' if first else ""
-        words = f" <span>{escape(self.last.begun.words)}</span>" if self.last.begun.words else ""
-        return f'<p class="go">{_link(self.last, f"Continue: {self.last.title}")}{words}</p>'
+            return element("p", _link(first, f"Start reading: {first.title}"), class_="go") if first else None
+        words = [" ", element("span", self.last.begun.words)] if self.last.begun.words else None
+        return element("p", _link(self.last, f"Continue: {self.last.title}"), words, class_="go")
 
 
 def start_page(root: Path) -> Page:
@@ -202,41 +213,35 @@ def _last(root: Path, chapters: Sequence[Chapter]) -> Entry | None:
 # --- as HTML -------------------------------------------------------------------------------------
 
 
-def _link(entry: Entry, words: str) -> str:
-    return f'<a href="{quote(entry.copy)}">{escape(words)}</a>'
+def _link(entry: Entry, words: str = "") -> Markup:
+    return element("a", words or entry.title, href=quote(entry.copy))
 
 
-def _chapter(chapter: Chapter) -> str:
-    rows = "".join(_row(part, sets) for part, sets in chapter.parts)
+def _chapter(chapter: Chapter) -> Markup:
     minutes = sum(part.minutes for part, _ in chapter.parts)
     done = sum(part.done for part, _ in chapter.parts)
     about = f"{len(chapter.parts)} parts, {minutes / HOUR_MIN:.1f} hours" + (f", {done} done" if done else "")
-    heads = (
-        '<th scope="col">part</th><th scope="col" class="number">minutes</th><th scope="col">so far</th>'
-        '<th scope="col">drill sets</th>'
-    )
-    name = f"{chapter.number} {chapter.title}".strip()
-    return (
-        f"<section><h2>{escape(name)} <small>{about}</small></h2>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
-    )
+    heads = ["part", element("th", "minutes", scope="col", class_="number"), "so far", "drill sets"]
+    name = element("h2", f"{chapter.number} {chapter.title}".strip(), " ", element("small", about))
+    return element("section", name, table(heads, [_row(part, sets) for part, sets in chapter.parts]))
 
 
-def _row(part: Entry, sets: Sequence[Entry]) -> str:
+def _row(part: Entry, sets: Sequence[Entry]) -> list[Content]:
     words = part.begun.words or ("opened" if part.opened else "")
-    so_far = f'<strong class="done">done</strong> {escape(words)}' if part.done else words
-    drills = "<br>".join(_drill(entry) for entry in sets)
-    return (
-        f'<tr><th scope="row">{_link(part, part.title)}</th><td class="number">{part.minutes or ""}</td>'
-        f"<td>{so_far}</td><td>{drills}</td></tr>"
-    )
+    drills = [[BREAK if place else None, _drill(entry)] for place, entry in enumerate(sets)]
+    return [
+        element("th", _link(part), scope="row"),
+        element("td", str(part.minutes or ""), class_="number"),
+        [element("strong", "done", class_="done"), f" {words}"] if part.done else words,
+        drills,
+    ]
 
 
-def _drill(entry: Entry) -> str:
+def _drill(entry: Entry) -> Content:
     said = entry.mark and f"{entry.mark} points"
     if not said and entry.begun.right:
         said = f"{entry.begun.right} of {entry.begun.checks} right"
-    return _link(entry, entry.title) + (f" <span>{escape(said)}</span>" if said else "")
+    return [_link(entry), [" ", element("span", said)] if said else None]
 
 
 def as_json(root: Path) -> str:

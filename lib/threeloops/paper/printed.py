@@ -2,11 +2,11 @@
 print; `word` and `latex` say the same in theirs.
 """
 
-import html
 from collections.abc import Sequence
 
 from threeloops import units
 from threeloops.drills.engine.student_draws import wrapped
+from threeloops.markup import Content, Markup, element, lines, page, table, text
 from threeloops.paper import quiz as quizzes
 from threeloops.paper.quiz import Asked, Quiz, Version
 
@@ -90,63 +90,47 @@ def right(asked: Asked) -> str:
 # --- HTML ---------------------------------------------------------------------------------------
 
 
-def page(title: str, body: str, style: str) -> str:
-    """A self-contained page."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n"
-        f"<style>\n{style}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
-
-
 def html_sheets(quiz: Quiz, versions: Sequence[Version], *, space_m: float | None = None) -> str:
     """All versions in one file, each beginning on a page of its own; below each question so many metres to write in,
     or seven lines.
     """
     style = STYLE if space_m is None else STYLE.replace("height: 7em", f"height: {space_m / units.mm:g}mm")
-    return page(quiz.title, "\n".join(_html_sheet(quiz, version) for version in versions), style)
+    return page(quiz.title, lines([_html_sheet(quiz, version) for version in versions]), style)
 
 
-def _html_sheet(quiz: Quiz, version: Version) -> str:
-    rows = [f'<section class="version" id="version-{version.number}">', f"<h1>{html.escape(head(quiz, version))}</h1>"]
-    rows += [
-        '<p class="who">Name: ______________________________ Id: ________________</p>',
-        f"<p>{html.escape(how(quiz, version))}</p>",
+def _html_sheet(quiz: Quiz, version: Version) -> Markup:
+    rows = [
+        Markup(f'<section class="version" id="version-{version.number}">'),
+        element("h1", head(quiz, version)),
+        element("p", "Name: ______________________________ Id: ________________", class_="who"),
+        element("p", how(quiz, version)),
     ]
     for place, asked in enumerate(version.questions, start=1):
-        rows += [
-            f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}</h2>',
-            f'<p class="asked">{html.escape(asked.question.text)}</p>',
-            '<p class="space">Answer:</p>',
-            f'<p class="id">{html.escape(identity(asked))}</p></div>',
+        question = [
+            element("h2", f"{place}. {asked.question.title}"),
+            element("p", asked.question.text, class_="asked"),
+            element("p", "Answer:", class_="space"),
+            element("p", identity(asked), class_="id"),
         ]
-    return "\n".join([*rows, "</section>"])
+        rows.append(element("div", lines(question), class_="question"))
+    return lines(rows, Markup("</section>"))
 
 
 def html_key(quiz: Quiz, versions: Sequence[Version]) -> str:
     """The key to all versions, in a file of its own."""
-    rows = [f"<p>{html.escape(KEY_NOTE)} Quiz seed: {html.escape(quiz.seed)}</p>"]
+    rows: list[Content] = [element("p", f"{KEY_NOTE} Quiz seed: {quiz.seed}")]
     for version in versions:
-        rows += [f'<section class="version"><h1>{html.escape(head(quiz, version))} · KEY</h1>']
+        rows.append(text(Markup('<section class="version">'), element("h1", f"{head(quiz, version)} · KEY")))
         rows += [_html_key_entry(place, asked) for place, asked in enumerate(version.questions, start=1)]
-        rows += ["</section>"]
-    return page(f"{quiz.title} · KEY", "\n".join(rows), STYLE)
+        rows.append(Markup("</section>"))
+    return page(f"{quiz.title} · KEY", lines(rows), STYLE)
 
 
-def _html_key_entry(place: int, asked: Asked) -> str:
+def _html_key_entry(place: int, asked: Asked) -> Markup:
     rows = [
-        f'<div class="question"><h2>{place}. {html.escape(asked.question.title)}: {html.escape(right(asked))}</h2>',
-        f'<p class="working">{html.escape(asked.question.working)}</p>',
+        element("h2", f"{place}. {asked.question.title}: {right(asked)}"),
+        element("p", asked.question.working, class_="working"),
     ]
-    wrong = [
-        f"<tr><td>{html.escape(number)}</td><td>{html.escape(story)}</td></tr>"
-        for number, story in quizzes.slips(asked)
-    ]
-    if wrong:
-        rows += [
-            "<table><thead><tr><th>would have written</th><th>tell them</th></tr></thead><tbody>",
-            *wrong,
-            "</tbody></table>",
-        ]
-    return "\n".join([*rows, f'<p class="id">{html.escape(identity(asked))}</p></div>'])
+    if slips := quizzes.slips(asked):
+        rows.append(table(("would have written", "tell them"), slips))
+    return element("div", lines(rows, element("p", identity(asked), class_="id")), class_="question")

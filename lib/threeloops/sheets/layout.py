@@ -16,11 +16,13 @@ bf16    2
 """
 
 import dataclasses
-import html
 import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from threeloops import markup
+from threeloops.markup import Content, Markup, each, element, lines, text
 
 WIDTH = 118  # characters of a wide terminal, and of a landscape page
 # What a reader can open: a paper by its number, a page by an address without its scheme.
@@ -64,7 +66,7 @@ class Folded:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """As markdown, and the titles as plain lines."""
         folds = [
-            f"<details><summary>{html.escape(table.title)}</summary>\n\n"
+            f"<details><summary>{text(table.title)}</summary>\n\n"
             f"{as_markdown(dataclasses.replace(table, title=''))}\n\n</details>"
             for table in self.tables
         ]
@@ -138,11 +140,7 @@ def _address(match: re.Match[str]) -> str:
 
 def as_html(title: str, pages: Sequence[Page]) -> str:
     """One self-contained file, a printed page for each."""
-    body = "\n".join(_html_page(page) for page in pages)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
+    return markup.page(title, lines(map(_html_page, pages)), STYLE)
 
 
 def _filled(text: str, *, hang: str = "") -> list[str]:
@@ -170,24 +168,18 @@ def _text_table(table: Table) -> list[str]:
     return lines + (_filled(table.note) if table.note else [])
 
 
-def _html_page(page: Page) -> str:
-    rows = ["<section>", f"<h1>{html.escape(page.title)}</h1>"]
-    rows += [f"<p>{html.escape(paragraph)}</p>" for paragraph in page.intro.splitlines() if paragraph]
+def _html_page(page: Page) -> Markup:
+    rows: list[Content] = [element("h1", page.title), *each("p", filter(None, page.intro.splitlines()))]
     for table in page.tables:
-        rows += [f"<h2>{html.escape(table.title)}</h2>"] if table.title else []
-        rows += [
-            "<table><thead>" + _cells(table.head, "th") + "</thead><tbody>",
-            *(_cells(row, "td") for row in table.rows),
-            "</tbody></table>",
-        ]
-        rows += [f"<p>{html.escape(table.note)}</p>"] if table.note else []
-    rows += [f"<pre>{html.escape(page.listing)}</pre>"] if page.listing else []
-    rows += [f'<p class="sources">Sources: {html.escape(" · ".join(page.sources))}</p>'] if page.sources else []
-    return "\n".join([*rows, "</section>"])
+        rows += each("h2", [table.title]) if table.title else []
+        rows.append(markup.table(map(_broken, table.head), [map(_broken, row) for row in table.rows]))
+        rows += each("p", [table.note]) if table.note else []
+    rows += each("pre", [page.listing]) if page.listing else []
+    rows += each("p", [f"Sources: {' · '.join(page.sources)}"], class_="sources") if page.sources else []
+    return lines(Markup("<section>"), rows, Markup("</section>"))
 
 
-def _cells(row: Sequence[str], tag: str) -> str:
-    scope = ' scope="col"' if tag == "th" else ""
-    # the name of a function may go on in the next line
-    cells = (re.sub(r"(?<=[a-z])([_.])(?=[a-z])", r"\1<wbr>", html.escape(cell)) for cell in row)
-    return "<tr>" + "".join(f"<{tag}{scope}>{cell}</{tag}>" for cell in cells) + "</tr>"
+def _broken(cell: str) -> list[Content]:
+    """The name of a function may go on in the next line."""
+    first, *rest = re.split(r"(?<=[a-z][_.])(?=[a-z])", cell)
+    return [first, *([Markup("<wbr>"), piece] for piece in rest)]

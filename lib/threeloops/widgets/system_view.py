@@ -8,7 +8,6 @@ it is tested without a browser.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 
 from threeloops import checks
 from threeloops.facts import hardware
@@ -18,6 +17,7 @@ from threeloops.inner_loop.scaling import JobStep, efficiency
 from threeloops.training_loop.network import collectives
 from threeloops.units import fmt_percent, fmt_seconds
 from threeloops.widgets.system_stages import STAGES, Stage
+from threeloops.widgets.view import html_table
 
 GPUS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 COLUMNS = ("in a step", "time", "share")
@@ -113,15 +113,7 @@ class View:
     @property
     def table(self) -> str:
         """The parts of a step as an HTML table."""
-        left = "text-align:left;padding:0 14px 2px 0"
-        head = "".join(f'<th scope="col" style="{left}">{escape(column)}</th>' for column in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" style="{left};font-weight:normal">{escape(row.cells[0])}</th>'
-            + "".join(f'<td style="{left}">{escape(cell)}</td>' for cell in row.cells[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return html_table(COLUMNS, (row.cells for row in self.rows))
 
 
 def pace(gpus: int) -> str:

@@ -6,9 +6,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from threeloops.figures.figure import Figure
+from threeloops.markup import Markup, each, element, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,12 @@ class Message:
     shown: str  # where the controls stand, the words, the rows
 
 
-def html_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+def html_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
     """A plain HTML table; the first cell of a row is its heading. A column without a name has no heading."""
-    head = "".join(
-        f'<th scope="col" style="text-align:left;padding:0 14px 2px 0">{escape(column)}</th>' if column else "<td></td>"
-        for column in columns
-    )
-    body = "".join(
-        f'<tr><th scope="row" style="text-align:left;font-weight:normal;padding-right:14px">{escape(row[0])}</th>'
-        + "".join(f'<td style="text-align:left;padding-right:14px">{escape(cell)}</td>' for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return f'<table style="line-height:1.45"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    left, room = "text-align:left;padding:0 14px 2px 0", "padding-right:14px"
+    head = [element("th", column, scope="col", style=left) if column else element("td") for column in columns]
+    body = []
+    for first, *rest in rows:
+        name = element("th", first, scope="row", style=f"text-align:left;font-weight:normal;{room}")
+        body.append([name, *each("td", rest, style=f"text-align:left;{room}")])
+    return table(head, body, style="line-height:1.45")

@@ -3,7 +3,6 @@ It names no student.
 """
 
 import csv
-import html
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from threeloops.classroom.term.settings import Term
 from threeloops.drills.engine.bank import DRILLS
 from threeloops.drills.engine.function_bank import FUNCTIONS
 from threeloops.drills.engine.functions import Mistake as Mistaken
-from threeloops.paper.printed import page
+from threeloops.markup import Content, each, element, lines, page, table, text
 
 STYLE = """
 body { font: 11pt/1.45 system-ui, sans-serif; max-width: 52em; margin: 0 auto; padding: 1.5em; color: #111; background: #fff }
@@ -152,27 +151,21 @@ def _result(line: Line) -> str:
 def as_html(of: Page) -> str:
     """The same as a page to show or print."""
     title = f"What the class makes of {of.name}"
-    rows = [f"<h1>{html.escape(title)}</h1><p>{html.escape(_head(of))}</p>", "<h2>Teach again</h2>"]
+    rows: list[Content] = [text(element("h1", title), element("p", _head(of))), element("h2", "Teach again")]
     if of.again:
-        heads = '<th class="number">points lost</th><th>part of the book</th>'
-        rows.append(f"<table><thead><tr>{heads}</tr></thead><tbody>")
-        rows += [
-            f'<tr><td class="number">{lost:g}</td><td>{html.escape(part.replace("`", ""))}</td></tr>'
-            for part, lost in of.again
-        ]
-        rows.append("</tbody></table>")
+        lost = [(element("td", f"{lost:g}", class_="number"), part.replace("`", "")) for part, lost in of.again]
+        rows.append(table([element("th", "points lost", scope="col", class_="number"), "part of the book"], lost))
     else:
-        rows.append("<p>Nothing: the class has every point.</p>")
+        rows.append(element("p", "Nothing: the class has every point."))
     for line in (line for line in of.lines if line.lost):
-        rows.append(f"<h2>{html.escape(line.title)}</h2><p>{html.escape(line.grade_id)}: {_result(line)}</p>")
+        rows.append(text(element("h2", line.title), element("p", f"{line.grade_id}: {_result(line)}")))
         mistakes = [(one.students, one.story) for one in line.mistakes]
         mistakes += [(line.unnamed, "wrong in a way that no known mistake explains")] * bool(line.unnamed)
         if mistakes:
-            said = "".join(f"<li>{units.counted(n, 'student')}: {html.escape(story)}</li>" for n, story in mistakes)
-            rows.append(f"<ul>{said}</ul>")
-        rows.append(f'<p class="taught">Taught in {html.escape(line.taught.replace("`", ""))}.</p>')
-    rows += [f"<p>{html.escape(_well(of))}</p>"] * bool(_well(of))
-    return page(title, "\n".join(rows), STYLE)
+            rows.append(element("ul", each("li", [f"{units.counted(n, 'student')}: {story}" for n, story in mistakes])))
+        rows.append(element("p", f"Taught in {line.taught.replace('`', '')}.", class_="taught"))
+    rows += each("p", [_well(of)]) if _well(of) else []
+    return page(title, lines(rows), STYLE)
 
 
 def write(term: Term, of: Page) -> tuple[Path, Path]:

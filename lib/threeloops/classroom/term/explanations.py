@@ -23,7 +23,7 @@ from threeloops.classroom.term import decisions, lists
 from threeloops.classroom.term.collecting import graded_as
 from threeloops.classroom.term.decisions import Decision
 from threeloops.classroom.term.settings import Term
-from threeloops.paper.printed import page
+from threeloops.markup import Content, each, element, lines, page
 
 COLUMNS = ("student", "explanation", "points", "words", "version", "text")
 OTHER_TEXT = "?"  # behind points that are for another text than the one beside them
@@ -288,13 +288,13 @@ def _page(
     wrote: Mapping[tuple[str, str], Explained],
     now: Mapping[tuple[str, str], Decision],
 ) -> str:
-    rows = [f"<h1>{html.escape(name)}: explanations</h1>"]
+    rows: list[Content] = [element("h1", f"{name}: explanations")]
     for called, (question, rubric) in questions.items():
-        rows += [f"<h2>{html.escape(called)}, {worth:g} points</h2>", f'<p class="asked">{html.escape(question)}</p>']
-        rows += ["<ol>", *(f"<li>{html.escape(one)}</li>" for one in rubric), "</ol>"]
+        rows += [element("h2", f"{called}, {worth:g} points"), element("p", question, class_="asked")]
+        rows.append(element("ol", each("li", rubric)))
         own = [one for one in wrote.values() if one.explanation == called]
         for one in sorted(own, key=lambda one: one.version):  # in no order of names
             given = now.get((one.student, called))
             points = f"{decisions.points(given):g} points" if given else "no points yet"
-            rows += [f"<h3>{html.escape(one.student)}: {points}</h3>", f'<p class="text">{html.escape(one.text)}</p>']
-    return page(f"{name}: explanations", "\n".join(rows), STYLE)
+            rows += [element("h3", f"{one.student}: {points}"), element("p", one.text, class_="text")]
+    return page(f"{name}: explanations", lines(rows), STYLE)

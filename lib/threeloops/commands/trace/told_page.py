@@ -9,14 +9,15 @@
 1
 """
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from threeloops import markup
 from threeloops.commands.trace.own_drill import ORDINALS, TELLING, Asks, question_of
 from threeloops.commands.working import aligned
+from threeloops.markup import Markup, each, element, lines, page, text
 from threeloops.units import fmt_percent
 
 STYLE = """
@@ -42,7 +43,7 @@ td:first-child { overflow-wrap: anywhere; min-width: 9rem } td:not(:first-child)
 @media (max-width: 34rem) { td:first-child { min-width: 6rem } td:last-child { white-space: nowrap } .suspect dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .4rem } th, td { padding-right: .7rem } }
 """.strip()  # noqa: E501
 COLOURS = 7
-DEEP = ' class="deep"'
+DEEP = "deep"
 
 
 class Table(NamedTuple):
@@ -129,73 +130,66 @@ def html_page(
     `none` is said where there is no suspect. What a file says, names of kernels and models, is text on the page and
     nothing else.
     """
-    from threeloops.paper import printed
-
     said: list[str] = []
     for block in blocks:
         if not isinstance(block, str):
             break
         said.append(block)
     rest, (first, *more) = blocks[len(said) :], [line for line in said if line] or [title]
-    rows = [f"<h1>{_marked(first)}</h1>", *map(_paragraph, more)]
+    rows: list[Markup] = [element("h1", _marked(first)), *map(_paragraph, more)]
     rows += _bar(shares) if shares else []
-    rows += [_card(one) for one in suspects] or [f"<p>{_marked(none)}</p>"]
+    rows += [_card(one) for one in suspects] or [element("p", _marked(none))]
     rows += [_paragraph(block) if isinstance(block, str) else _table(block) for block in rest]
     if footer:
-        rows.append("<footer>" + "".join(f"<p>{_marked(line.strip())}</p>" for line in footer) + "</footer>")
-    return printed.page(title, "<main>\n" + "\n".join(row for row in rows if row) + "\n</main>", STYLE)
+        rows.append(element("footer", each("p", map(_marked, footer))))
+    return page(title, lines(Markup("<main>"), filter(None, rows), Markup("</main>")), STYLE)
 
 
-def _marked(said: str) -> str:
+def _marked(said: str) -> Markup:
     """Text, its `commands` as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(said.strip()))
+    pieces = re.split(r"`([^`]+)`", said.strip())
+    return text(element("code", piece) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def _paragraph(line: str) -> str:
+def _paragraph(line: str) -> Markup:
     deep = len(line) - len(line.lstrip()) > 2
-    return f"<p{DEEP if deep else ''}>{_marked(line)}</p>" if line.strip() else ""
+    return element("p", _marked(line), class_=DEEP if deep else None) if line.strip() else Markup()
 
 
-def _table(table: Table) -> str:
+def _table(table: Table) -> Markup:
     head, *rows = table.rows
-    cells = "".join(f'<th scope="col">{_marked(cell)}</th>' for cell in head)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    label = html.escape(head[0])
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table>'
-        f"<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    made = markup.table(map(_marked, head), [map(_cell, row) for row in rows])
+    return element("div", made, class_="wide", tabindex="0", role="region", aria_label=head[0])
 
 
-def _cell(said: str) -> str:
-    return f"<td{DEEP if said.startswith(' ') else ''}>{_marked(said)}</td>"
+def _cell(said: str) -> Markup:
+    return element("td", _marked(said), class_=DEEP if said.startswith(" ") else None)
 
 
-def _bar(shares: Mapping[str, float]) -> list[str]:
+def _bar(shares: Mapping[str, float]) -> list[Markup]:
     seen = {name: share for name, share in shares.items() if share >= 0.001}
-    colour = {name: f"var(--s{min(place, COLOURS - 1)})" for place, name in enumerate(seen)}
+    colours = [f"background:var(--s{min(place, COLOURS - 1)})" for place in range(len(seen))]
     words = [f"{name} {fmt_percent(share)}" for name, share in seen.items()]
-    parts = "".join(f'<i style="flex:{share:.4f};background:{colour[name]}"></i>' for name, share in seen.items())
-    key = "".join(
-        f'<li><i style="background:{colour[name]}"></i>{html.escape(said)}</li>'
-        for name, said in zip(seen, words, strict=True)
-    )
-    said = html.escape(f"of the time: {', '.join(words)}")
-    return [f'<div class="bar" role="img" aria-label="{said}">{parts}</div>', f'<ul class="key">{key}</ul>']
+    parts = [element("i", style=f"flex:{share:.4f};{one}") for share, one in zip(seen.values(), colours, strict=True)]
+    key = [[element("i", style=one), said] for said, one in zip(words, colours, strict=True)]
+    said = f"of the time: {', '.join(words)}"
+    return [
+        element("div", parts, class_="bar", role="img", aria_label=said),
+        element("ul", each("li", key), class_="key"),
+    ]
 
 
-def _card(one: ToldSuspect) -> str:
-    lines = "".join(f"<dt>{html.escape(name)}</dt><dd>{_line(name, said)}</dd>" for name, said in one.lines)
-    return (
-        f'<section class="suspect"><h2>{_marked(one.head)}</h2><p>{_marked(one.because)}</p><dl>{lines}</dl></section>'
-    )
+def _card(one: ToldSuspect) -> Markup:
+    said = [(element("dt", name), element("dd", _line(name, said))) for name, said in one.lines]
+    about = element("h2", _marked(one.head)), element("p", _marked(one.because))
+    return element("section", about, element("dl", said), class_="suspect")
 
 
-def _line(name: str, said: str) -> str:
-    return f"<code>{html.escape(said)}</code>" if name == "drill" else _marked(said)
+def _line(name: str, said: str) -> Markup:
+    return element("code", said) if name == "drill" else _marked(said)
 
 
-def written(text: str, into: str, *, read: str) -> str:
+def written(told: str, into: str, *, read: str) -> str:
     """Write a page, and say where it is.
 
     Raises:   ValueError for a file that is the one that was read
@@ -203,5 +197,5 @@ def written(text: str, into: str, *, read: str) -> str:
     path = Path(into)
     if path.exists() and path.resolve() == Path(read).resolve():
         raise ValueError(f"--html {into} is the file that is read; give the page another name, like {path.stem}.html")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(told, encoding="utf-8")
     return f"{into} is the page; a browser opens it, and it needs nothing beside it"

@@ -6,11 +6,12 @@ sentences.
 Nothing answered yet. `python3 book.py drill --mode sprint` asks ten questions and is your placement.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from threeloops import units, wall_clock
+from threeloops.markup import Markup, each, element, table, text
 from threeloops.room.after.calibration import surer_lines
 from threeloops.room.attempts import tally
 from threeloops.room.history import History
@@ -34,14 +35,12 @@ class Page:
 
     @property
     def html(self) -> str:
-        sentences = [self.trouble, *_sentences(self.report)]
-        slips = "".join(f"<li>{escape(line)}</li>" for line in slip_lines(self.report))
-        made = f"<p>Mistakes you make most:</p><ol>{slips}</ol>" if slips else ""
-        return (
-            (_table(self.report) + _days(self.report) if self.report.topics else "")
-            + _sure(self.report)
-            + made
-            + "".join(f"<p>{escape(line)}</p>" for line in sentences if line)
+        slips = slip_lines(self.report)
+        return text(
+            [_table(self.report), _days(self.report)] if self.report.topics else None,
+            _sure(self.report),
+            [element("p", "Mistakes you make most:"), element("ol", each("li", slips))] if slips else None,
+            each("p", filter(None, [self.trouble, *_sentences(self.report)])),
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
@@ -67,56 +66,51 @@ def cells(topic: TopicReport) -> tuple[str, ...]:
     )
 
 
-def _table(report: Progress) -> str:
-    head = "".join(f'<th scope="col" style="{LEFT}">{escape(column)}</th>' for column in COLUMNS)
-    body = "".join(_row(cells(topic)) for topic in report.topics)
-    caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">How it goes, by topic</caption>'
-    return f'<table style="line-height:1.45">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+def _table(report: Progress) -> Markup:
+    rows = []
+    for topic, *figures, readiness in map(cells, report.topics):
+        rows.append([_name(topic), *each("td", figures, style=NUMBERS), element("td", readiness, style=LEFT)])
+    return _captioned("How it goes, by topic", COLUMNS, rows)
 
 
-def _days(report: Progress) -> str:
+def _days(report: Progress) -> Markup:
     """Whether it gets better: sentences, and a bar a day."""
-    said = "".join(f"<p>{escape(line)}</p>" for line in report.trend.sentences)
-    rows = "".join(
-        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{day.isoformat()}</th><td style="{LEFT};width:8rem">'
-        f'<div aria-hidden="true" style="background:#0b7fab;height:0.7em;width:{100 * right / answered:.0f}%;'
-        f'min-width:1px"></div></td><td style="{NUMBERS}">{units.fmt_percent(right / answered)}</td>'
-        f'<td style="{NUMBERS}">{tally(right)} of {answered}</td></tr>'
-        for day, right, answered in report.trend.days
-    )
-    caption = '<caption style="caption-side:top;text-align:left;padding-bottom:4px">Right answers by day</caption>'
-    return f'{said}<table style="line-height:1.45">{caption}<tbody>{rows}</tbody></table>'
-
-
-def _sure(report: Progress) -> str:
-    """How sure answers were said to be, and how often they were right; empty where none was."""
-    if not report.calibration.rows:
-        return ""
-    head = "".join(f'<th scope="col" style="{LEFT}">{name}</th>' for name in ("stated", "answers", "mean", "right"))
-    rows = "".join(
-        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{row.low} to {row.high} %</th>'
-        + "".join(
-            f'<td style="{NUMBERS}">{told}</td>' for told in (row.answers, f"{row.said:.0f} %", f"{row.share:.0f} %")
+    rows = []
+    for day, right, answered in report.trend.days:
+        bar = f"background:#0b7fab;height:0.7em;width:{100 * right / answered:.0f}%;min-width:1px"
+        rows.append(
+            [
+                _name(day.isoformat()),
+                element("td", element("div", aria_hidden="true", style=bar), style=f"{LEFT};width:8rem"),
+                *each("td", [units.fmt_percent(right / answered), f"{tally(right)} of {answered}"], style=NUMBERS),
+            ]
         )
-        + "</tr>"
+    return text(each("p", report.trend.sentences), _captioned("Right answers by day", (), rows))
+
+
+def _sure(report: Progress) -> Markup | None:
+    """How sure answers were said to be, and how often they were right; nothing where none was."""
+    if not report.calibration.rows:
+        return None
+    rows = [
+        [
+            _name(f"{row.low} to {row.high} %"),
+            *each("td", [str(row.answers), f"{row.said:.0f} %", f"{row.share:.0f} %"], style=NUMBERS),
+        ]
         for row in report.calibration.rows
-    )
-    caption = (
-        '<caption style="caption-side:top;text-align:left;padding-bottom:4px">How sure, and how often right</caption>'
-    )
-    surer = "".join(f"<p>{escape(line)}</p>" for line in surer_lines(report.calibration.surer))
-    return (
-        f'<table style="line-height:1.45">{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{surer}'
-    )
+    ]
+    made = _captioned("How sure, and how often right", ("stated", "answers", "mean", "right"), rows)
+    return text(made, each("p", surer_lines(report.calibration.surer)))
 
 
-def _row(written: tuple[str, ...]) -> str:
-    topic, *figures, readiness = map(escape, written)
-    middle = "".join(f'<td style="{NUMBERS}">{figure}</td>' for figure in figures)
-    return (
-        f'<tr><th scope="row" style="{LEFT};font-weight:normal">{topic}</th>{middle}<td'
-        f' style="{LEFT}">{readiness}</td></tr>'
-    )
+def _captioned(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Markup:
+    above = element("caption", caption, style="caption-side:top;text-align:left;padding-bottom:4px")
+    head = each("th", columns, scope="col", style=LEFT)
+    return table(head, rows, caption=above, style="line-height:1.45")
+
+
+def _name(said: str) -> Markup:
+    return element("th", said, scope="row", style=f"{LEFT};font-weight:normal")
 
 
 def _sentences(report: Progress) -> list[str]:
