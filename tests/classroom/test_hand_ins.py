@@ -412,6 +412,11 @@ def test_of_two_files_the_one_that_was_worked_in_counts(tmp_path: Path) -> None:
     (tmp_path / "zoe" / f"{SET}.edition-abcdef.ipynb").write_bytes(content)
     assert lone_notebook(tmp_path / "zoe", SETS) == (SET, tmp_path / "zoe" / f"{SET}.ipynb"), "not the book's own copy"
     assert worked_in(released(SET), done()) == len(asked(SET)) + 2, "the explanation and its mark, too"
+    begun = released(SET)
+    for cell in begun["cells"]:
+        if cell["cell_type"] == "code":
+            cell["source"] = "".join(cell["source"]).replace("# Your work goes here.", "# I do not know.\n")
+    assert worked_in(released(SET), begun) == 0, "a comment is no answer"
 
 
 def test_every_set_is_told_from_every_other() -> None:

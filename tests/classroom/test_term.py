@@ -211,7 +211,7 @@ def test_a_request_comes_in_and_goes_back_on_the_page(
     assert run("requests", SET, "--all", "--term", term) == 0
     out = capsys.readouterr().out
     assert "2 requests open, 2 answered, 0 of them new" in out
-    assert "  accepted with 1 points: The table is ours: right." in out
+    assert "  accepted with 1 point: The table is ours: right." in out
     assert run("accept", SET, "grace02", "--question", "a-batch", "--undo", "--term", term) == 0
     assert run("export", "--format", "csv", "--term", term) == 0
     (grace,) = [row for row in rows(term / "exported" / f"{SET}.csv") if row["student"] == "grace02"]

@@ -167,10 +167,18 @@ def _is_prose(released: dict[str, Any]) -> bool:
 
 
 def worked_in(release: Notebook, submission: Notebook) -> int:
-    """How many answers a student has written, the explanation among them."""
-    before = {cell["id"]: source(cell).strip() for cell in release["cells"] if is_answer(cell) and not _says_who(cell)}
-    after = {cell["id"]: source(cell).strip() for cell in transplanted(release, submission)["cells"]}
+    """How many answers a student has written, the explanation among them; comments alone are none."""
+    asked = [cell for cell in release["cells"] if is_answer(cell) and not _says_who(cell)]
+    before = {cell["id"]: _without_comments(cell) for cell in asked}
+    after = {cell["id"]: _without_comments(cell) for cell in transplanted(release, submission)["cells"]}
     return sum(after[key] not in ("", text) for key, text in before.items())
+
+
+def _without_comments(cell: dict[str, Any]) -> str:
+    lines = [
+        (line.partition("#")[0] if cell["cell_type"] == "code" else line).rstrip() for line in source(cell).splitlines()
+    ]
+    return "\n".join(line for line in lines if line)
 
 
 def says(content: bytes, name: str) -> str:

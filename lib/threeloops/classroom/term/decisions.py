@@ -115,6 +115,17 @@ def released(name: str) -> dict[str, Any]:
     return found
 
 
+def in_words(name: str, question: str, written: str) -> str:
+    """Points as they are told, and of a whole set that they are more than its questions are worth: that is allowed.
+
+    >>> in_words("kv_cache", "one-token", "1"), in_words("kv_cache", "", "15")
+    ('1 point', '15 points (the questions of kv_cache are worth 14)')
+    """
+    most = sum(maxima(name).values())
+    more = f" (the questions of {name} are worth {most:g})" if not question and _points(written) > most else ""
+    return f"{written} point{'' if _points(written) == 1 else 's'}{more}"
+
+
 def points(one: Decision) -> float:
     """What a student gets instead of what was graded."""
     return _points(one.points)

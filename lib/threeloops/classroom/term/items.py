@@ -211,7 +211,7 @@ def told(name: str, people: Sequence[Answers], drills: Mapping[str, str]) -> str
     look = [(one.question, sentence) for one in items for sentence in warnings(one)]
     if look:
         lines += ["", "Look at:"]
-        lines += [f"  {question} {_title(question, drills)}: {sentence}." for question, sentence in look]
+        lines += [f"  {question}{_title(question, drills)}: {sentence}." for question, sentence in look]
     lines += ["", *_notes(people, sizes)]
     return "\n".join(lines)
 
@@ -233,7 +233,7 @@ def _mistake(one: Item) -> str:
 
 def _title(question: str, drills: Mapping[str, str]) -> str:
     drill = DRILLS.get(drills.get(question, ""))
-    return f"({drill.title})" if drill else ""
+    return f" ({drill.title})" if drill else ""
 
 
 def _notes(people: Sequence[Answers], sizes: Mapping[str, int]) -> list[str]:

@@ -52,7 +52,9 @@ def _decide(given: argparse.Namespace) -> None:
 
 
 def _told(one: Any) -> str:
-    of = f" for {one.question}" if one.question else ""
-    return {"points": f"{one.points} points{of}, {one.reason!r}", "comment": f"the comment {one.reason!r}"}.get(
-        one.what, f"{one.what}, {one.reason!r}"
-    )
+    from threeloops.classroom.term import decisions
+
+    if one.what == "points":
+        of = f" for {one.question}" if one.question else ""
+        return f"{decisions.in_words(one.set, one.question, one.points)}{of}, {one.reason!r}"
+    return f"the comment {one.reason!r}" if one.what == "comment" else f"{one.what}, {one.reason!r}"

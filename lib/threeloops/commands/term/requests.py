@@ -62,6 +62,7 @@ def _told(term: "Term", one: "Request") -> str:
     """A request with what the grader said, and the command that accepts it."""
     from threeloops import contents
     from threeloops.classroom import work_folder
+    from threeloops.classroom.term import decisions
 
     graded = work_folder.earlier(term.grading(contents.book_root()), one.set, one.student)
     found = [answer for answer in graded.answers if answer.grade_id == one.question] if graded else []
@@ -73,12 +74,13 @@ def _told(term: "Term", one: "Request") -> str:
         which = f" --question {one.question}" if one.question else ""
         lines.append(f"  classroom accept {one.set} {one.student}{which} --points P --reason WORDS, or decline")
     else:
-        lines.append(f"  {one.state}{f' with {one.points} points' if one.points else ''}: {one.answer}")
+        given = f" with {decisions.in_words(one.set, one.question, one.points)}" if one.points else ""
+        lines.append(f"  {one.state}{given}: {one.answer}")
     return "\n".join(lines)
 
 
 def _answer(given: argparse.Namespace) -> None:
-    from threeloops.classroom.term import requests, settings
+    from threeloops.classroom.term import decisions, requests, settings
     from threeloops.drills.engine.student_draws import plain_id
 
     term, student = settings.read(Path(given.term)), plain_id(given.student)
@@ -91,7 +93,7 @@ def _answer(given: argparse.Namespace) -> None:
         done = requests.accept(term, asked, points=given.points, reason=given.reason)
     else:
         done = requests.decline(term, asked, reason=given.reason)
-    points = f" with {done.points} points" if done.points else ""
+    points = f" with {decisions.in_words(done.set, done.question, done.points)}" if done.points else ""
     print(
         f"{given.set}, {student}: the request about {done.of_what} is {done.state}{points}. `classroom return` says so."
     )
