@@ -165,8 +165,11 @@ def test_copies_and_other_notebooks_of_a_group(term: Path, tmp_path: Path, capsy
     (folder / "1003" / f"{SET}.ipynb").write_text(notebook("1003"))
     assert run("collect", SET, folder, "--term", term) == 0
     assert "Team A has handed in another file before, which stays; --newer takes this" in capsys.readouterr().out
+    (folder / "1002" / f"{SET}.ipynb").write_text(notebook("1002", wrong=True))
     assert run("collect", SET, folder, "--newer", "--on-time", "--term", term) == 0
-    assert "0 hand-ins new, 1 newer than before" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "0 hand-ins new, 1 newer than before" in out
+    assert "'1003/kv_cache.ipynb' counts, which holds as many answers and is the last by its name" in out
     assert (term / "collected" / SET / "1002" / f"{SET}.ipynb.earlier-1").read_text() == notebook("1002")
     assert {one.student: one.graded_as for one in collecting.received(settings.read(term), SET).values()} == {
         "1002": "1003",

@@ -155,7 +155,7 @@ def test_ids_of_a_plain_list_are_taken_whatever_separates_them(tmp_path: Path) -
 NEW = {
     ("--timezone", "Berlin", "--late", "none"): "timezone='Berlin' is not known; it is written like 'Europe/Berlin'",
     ("--timezone", "UTC", "--late", "strict"): "late='strict' is not known",
-    ("--timezone", "UTC", "--late", "per-day"): "--off-per-day 0.0 must be greater than 0",
+    ("--timezone", "UTC", "--late", "per-day"): "late='per-day' needs both off_per_day",
     (*TERM, "--off-per-day", "0.1"): "takes neither off_per_day nor last_day",
     ("--timezone", "UTC", "--late", "per-day", "--off-per-day", "10", "--last-day", "3"): "a share, not a percentage",
     (*TERM, "--gradebook", "mysql://x/y"): "mysql://x/y is no gradebook: give postgresql://USER@HOST/DATABASE",

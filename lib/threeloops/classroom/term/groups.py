@@ -144,7 +144,9 @@ def shared(
         best = max(own, key=lambda one: (answers(one, name), one.label))
         for other in own:
             if other is not best and other.content != best.content:
-                left_out.append(f"{other.label!r}: of {group}, {best.label!r} counts, which holds more answers")
+                more = answers(best, name) > answers(other, name)
+                why = "which holds more answers" if more else "which holds as many answers and is the last by its name"
+                left_out.append(f"{other.label!r}: of {group}, {best.label!r} counts, {why}")
         says_so = plain_id(says(best.content or b"", "student"))
         whose = next((one for one in members[group] if plain_id(one.student) == says_so), None)
         if whose is None:

@@ -37,6 +37,11 @@ class LatePolicy:
     def __post_init__(self) -> None:
         checks.one_of(POLICIES, late=self.policy)
         if self.policy == "per-day":
+            if not self.off_per_day or not self.last_day:
+                raise ValueError(
+                    "late='per-day' needs both off_per_day, the share of the maximum that each day takes, and last_day,"
+                    " after which nothing counts: `--off-per-day 0.1 --last-day 5`"
+                )
             checks.fraction(off_per_day=self.off_per_day)
             checks.positive(off_per_day=self.off_per_day)
             checks.count(last_day=self.last_day)
