@@ -153,9 +153,9 @@ def test_ids_of_a_plain_list_are_taken_whatever_separates_them(tmp_path: Path) -
 
 
 NEW = {
-    ("--timezone", "Berlin", "--late", "none"): "timezone='Berlin' is not known; it is written like 'Europe/Berlin'",
-    ("--timezone", "UTC", "--late", "strict"): "late='strict' is not known",
-    ("--timezone", "UTC", "--late", "per-day"): "late='per-day' needs both off_per_day",
+    ("--timezone", "Berlin", "--late", "none"): "--timezone 'Berlin' is not known; it is written like 'Europe/Berlin'",
+    ("--timezone", "UTC", "--late", "strict"): "--late 'strict' is not known",
+    ("--timezone", "UTC", "--late", "per-day"): "--late 'per-day' needs both off_per_day",
     (*TERM, "--off-per-day", "0.1"): "takes neither off_per_day nor last_day",
     ("--timezone", "UTC", "--late", "per-day", "--off-per-day", "10", "--last-day", "3"): "a share, not a percentage",
     (*TERM, "--gradebook", "mysql://x/y"): "mysql://x/y is no gradebook: give postgresql://USER@HOST/DATABASE",
@@ -206,7 +206,7 @@ def test_releasing_again_moves_the_date_and_keeps_the_teachers_lines(
         "amdahl": "2027-05-01 12:00:00+02:00",
     }
     capsys.readouterr()
-    assert "due='soon' is no date" in refused(capsys, "release", SET, "--due", "soon", "--term", term)
+    assert "--due 'soon' is no date" in refused(capsys, "release", SET, "--due", "soon", "--term", term)
     assert "did you mean 'kv_cache'" in refused(capsys, "release", "kv", "--due", "2027-05-01", "--term", term)
 
 
@@ -308,7 +308,7 @@ def test_what_a_teacher_decides_is_kept_with_its_reason(term: Path, capsys: pyte
     assert ",missing,0,0,,0,0,," in path.read_text()
     capsys.readouterr()
     assert "nothing of that kind was decided" in refused(capsys, "excuse", SET, "ada", "--undo", *words)
-    assert "missing='none' is not known" in refused(capsys, "export", "--format", "csv", "--missing", "none", *words)
+    assert "--missing 'none' is not known" in refused(capsys, "export", "--format", "csv", "--missing", "none", *words)
 
 
 def test_a_request_that_nobody_can_answer(term: Path, capsys: pytest.CaptureFixture[str]) -> None:
