@@ -359,8 +359,8 @@ EARLY_STOP = Drill(
         f"{p.name} has {p.layers} layers, {p.hidden:,} wide; a layer ends with a gated feed-forward block (gate, up,"
         f" down), {p.wide:,} wide. It trains on {p.tokens:,} tokens a step, with a checkpoint around every {p.every}"
         " layers: when the backward pass reaches such a segment, torch runs it forward once more, and stops as soon as"
-        " everything that the backward pass reads has been made. A matmul's backward pass reads its inputs, and nobody"
-        " reads what the segment's last matmul returns. How many FLOPs does stopping early save in a step?"
+        " everything that the backward pass reads has been made. A matmul's backward pass reads its inputs, and no"
+        " kernel reads what the segment's last matmul returns. How many FLOPs does stopping early save in a step?"
     ),
     derive=lambda p: Derivation(
         value=model_flops.early_stop_flops(
