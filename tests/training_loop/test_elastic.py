@@ -13,6 +13,7 @@ def test_the_same_number_of_ranks_moves_nothing_and_half_of_them_keeps_half_a_sh
 
 def test_who_is_behind_is_found_whatever_the_others_ran_ahead() -> None:
     assert flight_record.late_rank({3: 50, 11: 57, 19: 49, 27: 50}) == 19
+    assert flight_record.late_rank({0: 5, 1: 4}) == 1
 
 
 def test_a_rare_event_is_as_likely_as_often() -> None:

@@ -1,5 +1,6 @@
 """Training logs against the clock that made them: known truths, and what is read of each trainer's lines."""
 
+import gzip
 import io
 import math
 from collections.abc import Callable, Iterable
@@ -166,3 +167,26 @@ def test_an_evaluation_has_a_bar_of_its_own() -> None:
     log = read(TrainerLines(), lines)
     assert step_account(log).typical_s == pytest.approx(2.02, rel=0.05)
     assert not any(math.isnan(step) for step in log.columns["step"])
+
+
+def test_one_entry_is_a_start_and_no_typical_step() -> None:
+    account = step_account(read(MegatronLines(), megatron(STEADY[:1])))
+    assert (account.entries, account.typical_s, account.first_ratio) == (1, None, None)
+
+
+def test_steps_of_a_slow_machine_are_its_tokens_at_its_rate() -> None:
+    log = StepRecord(software="a laptop", global_batch=1, sequence=6, num_gpus=3)
+    for step in range(4):
+        log.enter(step=step, tokens_per_s=0.5)  # each of three GPUs has two of six tokens
+    assert step_account(log).typical_s == 4.0
+
+
+def test_nothing_stands_beside_a_step_before_it_was_said() -> None:
+    reader = MegatronLines()
+    log = read(reader, megatron(STEADY))
+    assert reader.taken == log.entries == len(STEADY)
+    assert not any(log.columns["beside"])
+
+
+def test_a_packed_log_is_unpacked() -> None:
+    assert list(LogLines(io.BytesIO(gzip.compress(b"step 1\n\nstep 2\n")), name="log.gz")) == ["step 1", "step 2"]

@@ -51,7 +51,11 @@ def _matched(found: Boxes, true: Boxes, within_m: float) -> tuple[np.ndarray, np
 
 
 def road_iou(found: Sequence[Flags], true: Sequence[Flags]) -> float:
-    """Cells that both call road, out of those that either does, all frames together."""
+    """Cells that both call road, out of those that either does, all frames together.
+
+    >>> road_iou([np.array([True, True, False])], [np.array([False, True, True])])
+    0.3333333333333333
+    """
     both = sum(int((one & other).sum()) for one, other in zip(found, true, strict=True))
     either = sum(int((one | other).sum()) for one, other in zip(found, true, strict=True))
     return both / either if either else float("nan")

@@ -53,6 +53,14 @@ def cast(height_m: float, directions: Floats, slopes: Floats, boxes: Boxes) -> H
 
     directions: (columns, 2), unit vectors in plan. slopes: (rays,) or (columns, rays), metres up for each in plan.
     boxes: in the vehicle's frame.
+
+    >>> car = Boxes(
+    ...     ids=np.array([7]), kind=np.array([CAR]), centre=np.array([[10.0, 0.0]]), size=np.array([[4.0, 2.0, 1.5]]),
+    ...     yaw=np.zeros(1), velocity=np.zeros((1, 2)), score=np.ones(1),
+    ... )  # fmt: skip
+    >>> seen = cast(1.6, np.array([[1.0, 0.0]]), np.array([0.5, -0.1, -0.4]), car)  # sky, its rear, ground before it
+    >>> seen.what.tolist() == [[SKY, 0, GROUND]], seen.distance.round(3).tolist()
+    (True, [[80.0, 8.0, 4.0]])
     """
     slopes = np.broadcast_to(slopes, (len(directions), np.shape(slopes)[-1]))
     with np.errstate(divide="ignore"):

@@ -46,7 +46,11 @@ class Pose:
 
 
 def turned(points: Floats, angle_rad: float) -> Floats:
-    """Points turned about the origin, anticlockwise."""
+    """Points turned about the origin, anticlockwise.
+
+    >>> turned(np.array([[1.0, 0.0]]), np.pi / 2).round(6).tolist()
+    [[0.0, 1.0]]
+    """
     cosine, sine = np.cos(angle_rad), np.sin(angle_rad)
     x, y = points[..., 0], points[..., 1]
     return np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)

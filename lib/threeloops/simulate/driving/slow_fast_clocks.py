@@ -1,5 +1,11 @@
 """Two clocks, walked through: which slow result is behind every command of the fast loop, and how old its picture
 gets.
+
+>>> clocks = {name: Fraction(time) for name, time in [("slow_latency", 3), ("slow_period", 5), ("fast_latency", 1)]}
+>>> [(int(starts), int(ends)) for starts, ends in ages([Fraction(0)], **clocks, fast_period=Fraction(1))]
+[(9, 10)]
+>>> int(oldest(**clocks, fast_period=Fraction(1))), int(mean_age(**clocks, fast_period=Fraction(1)))
+(10, 7)
 """
 
 from collections.abc import Iterator, Sequence

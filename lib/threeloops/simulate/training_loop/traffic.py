@@ -32,6 +32,15 @@ def zero_step(parameters: Array, inputs: Sequence[Sequence[float]], *, stage: in
 
     The gradient, x^2 * parameters, differs between ranks and needs the parameters, so stage 3 cannot do without
     gathering them.
+
+    >>> weights, inputs = np.array([1.0, 2.0, 3.0, 4.0]), [[1.0, 2.0], [2.0, 1.0]]  # two ranks, two micro-batches
+    >>> for stage in range(4):
+    ...     done = zero_step(weights, inputs, stage=stage, learning_rate=0.1)
+    ...     print(stage, done.sent_bytes, [shard.tolist() for shard in done.outputs])
+    0 (32, 32) [[0.5, 1.0, 1.5, 2.0], [0.5, 1.0, 1.5, 2.0]]
+    1 (32, 32) [[0.5, 1.0, 1.5, 2.0], [0.5, 1.0, 1.5, 2.0]]
+    2 (48, 48) [[0.5, 1.0, 1.5, 2.0], [0.5, 1.0, 1.5, 2.0]]
+    3 (96, 96) [[0.5, 1.0], [1.5, 2.0]]
     """
     if stage not in (0, 1, 2, 3):
         raise ValueError(f"stage={stage!r} must be 0, 1, 2 or 3")
