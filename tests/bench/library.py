@@ -48,7 +48,7 @@ def main(words: list[str]) -> None:
     for module in IMPORTED:
         taken = process_s("-c", f"import {module}", runs=runs)
         print(f"import {module}: {(taken - bare) * 1e3:.0f} ms over it, {taken / bare:.1f} times bare Python")
-    command = ("-m", "threeloops", "kv", "--model", "llama-3-8b", "--tokens", "8192", "--dtype", "bf16")
+    command = ("-m", "threeloops", "kv", "--model", "llama-3-8b", "--tokens", "8192", "--cache", "bf16")
     print(f"threeloops kv: {process_s(*command, runs=runs) * 1e3:.0f} ms")
     llama = catalogue.model("llama-3-8b")
     buckets = ParameterBuckets.plain(7e9)

@@ -41,30 +41,30 @@ FSDP2 = (
 # library.
 QUESTIONS = [
     # Llama 3 8B: 2 × 32 layers × 8 KV heads × 128 × 2 B = 131,072 B; × 8,192 tokens = 2^30.
-    ("kv --model llama-3-8b --tokens 8192 --dtype bf16", "bytes_per_token", 131_072),
-    ("kv --model llama-3-8b --tokens 8192 --dtype bf16", "32 layers, full", 2**30),
+    ("kv --model llama-3-8b --tokens 8192 --cache bf16", "bytes_per_token", 131_072),
+    ("kv --model llama-3-8b --tokens 8192 --cache bf16", "32 layers, full", 2**30),
     # Llama 3 70B: 2 × 80 × 8 × 128 × 2 = 327,680 B; on 8 ranks one KV head each.
-    ("kv --model llama-3-70b --tokens 1000 --dtype bf16 --tp 8", "80 layers, full, each of 8 ranks", 40_960_000),
+    ("kv --model llama-3-70b --tokens 1000 --cache bf16 --tp 8", "80 layers, full, each of 8 ranks", 40_960_000),
     # Sixteen ranks and 8 KV heads: each head on two ranks, so no rank holds less than one head.
-    ("kv --model llama-3-70b --tokens 1000 --dtype bf16 --tp 16", "80 layers, full, each of 16 ranks", 40_960_000),
+    ("kv --model llama-3-70b --tokens 1000 --cache bf16 --tp 16", "80 layers, full, each of 16 ranks", 40_960_000),
     # Llama 2 7B, no grouping: 2 × 32 × 32 × 128 × 2 = 524,288 B.
-    ("kv --model llama-2-7b --tokens 1 --dtype bf16", "bytes_per_token", 524_288),
+    ("kv --model llama-2-7b --tokens 1 --cache bf16", "bytes_per_token", 524_288),
     # DeepSeek-V3: 61 layers × (512 + 64) × 2 = 70,272 B, whatever tp is.
-    ("kv --model deepseek-v3 --tokens 1 --dtype bf16 --tp 8", "bytes_per_token", 70_272),
+    ("kv --model deepseek-v3 --tokens 1 --cache bf16 --tp 8", "bytes_per_token", 70_272),
     # Qwen2.5 7B in fp8: 2 × 28 × 4 × 128 × 1 = 28,672 B.
-    ("kv --model qwen2.5-7b --tokens 1 --dtype fp8", "bytes_per_token", 28_672),
+    ("kv --model qwen2.5-7b --tokens 1 --cache fp8", "bytes_per_token", 28_672),
     # Gemma 2 9B at 8,192: 21 windowed layers of 4,096 and 21 full ones, 2 × 8 × 256 × 2 = 8,192 B each: 21 × 8,192 ×
     # 12,288.
-    ("kv --model gemma-2-9b --tokens 8192 --dtype bf16", "one request", 2_113_929_216),
+    ("kv --model gemma-2-9b --tokens 8192 --cache bf16", "one request", 2_113_929_216),
     # 100 tokens in blocks of 16 are 7 blocks: 112 × 131,072 × 10 requests.
     (
-        "kv --model llama-3-8b --tokens 100 --batch 10 --dtype bf16 --allocator vllm-paged --block 16",
+        "kv --model llama-3-8b --tokens 100 --batch 10 --cache bf16 --allocator vllm-paged --block 16",
         "reserved by vllm-paged",
         146_800_640,
     ),
     # Llama 3 8B has 8,030,261,248 parameters; twice that in bytes.
     (
-        "kv --model llama-3-8b --tokens 8192 --dtype bf16 --hardware h100-sxm5 --weights bf16",
+        "kv --model llama-3-8b --tokens 8192 --cache bf16 --hardware h100-sxm5 --weights bf16",
         "weights per GPU",
         16_060_522_496,
     ),
@@ -142,7 +142,7 @@ def test_how_many_conversations_fit_beside_the_weights(capsys: pytest.CaptureFix
             "llama-3-8b",
             "--tokens",
             "8192",
-            "--dtype",
+            "--cache",
             "bf16",
             "--hardware",
             "h100-sxm5",
@@ -162,7 +162,7 @@ EVERY_COMMAND = [
     "roofline --gemm 4096 4096 4096 --hardware b200-hgx --dtype nvfp4",
     "roofline --model llama-3-8b --hardware tpu-v5e --dtype bf16",
     "roofline --model gemma-2-9b --hardware h100-sxm5 --dtype bf16 --tokens 8192",
-    "kv --model gpt-oss-20b --tokens 144 --dtype bf16 --allocator vllm-paged --hardware l4 --weights mxfp4",
+    "kv --model gpt-oss-20b --tokens 144 --cache bf16 --allocator vllm-paged --hardware l4 --weights mxfp4",
     "allreduce --size 1GB --ranks 8 --link nvlink-4 --alpha 0s --op all_to_all",
     (
         "memory --model llama-3-8b --recipe megatron --zero 0 --pp 2 --micro-batches 8 --schedule interleaved --chunks"
@@ -230,22 +230,22 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
     ("command", "told"),
     [
         (
-            "kv --model llama-3-9b --tokens 10 --dtype bf16",
+            "kv --model llama-3-9b --tokens 10 --cache bf16",
             "--model 'llama-3-9b' is not known. `threeloops sources` lists all. The path of a config.json is taken",
         ),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf17", "--dtype 'bf17' is not known; did you mean 'bf16'"),
-        ("kv --model llama-3-8b --tokens 0 --dtype bf16 --hardware h100-sxm5 --weights bf16", "--tokens 0 must be"),
+        ("kv --model llama-3-8b --tokens 10 --cache bf17", "--cache 'bf17' is not known; did you mean 'bf16'"),
+        ("kv --model llama-3-8b --tokens 0 --cache bf16 --hardware h100-sxm5 --weights bf16", "--tokens 0 must be"),
         (
-            "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100 --weights bf16",
+            "kv --model llama-3-8b --tokens 10 --cache bf16 --hardware h100 --weights bf16",
             "--hardware 'h100' may be 'h100-nvl-94gb', 'h100-sxm5' or 'h100-pcie'; say which",
         ),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5", "--weights bf16"),
+        ("kv --model llama-3-8b --tokens 10 --cache bf16 --hardware h100-sxm5", "--weights bf16"),
         (
-            "kv --model llama-3-8b --tokens 10 --dtype bf16 --tp 3",
+            "kv --model llama-3-8b --tokens 10 --cache bf16 --tp 3",
             "--tp 3 must divide num_heads=32; try tp in {1, 2, 4",
         ),
-        ("kv --model /nowhere/config.json --tokens 10 --dtype bf16", "/nowhere/config.json"),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --catalog /nowhere.toml", "'/nowhere.toml' cannot be read"),
+        ("kv --model /nowhere/config.json --tokens 10 --cache bf16", "/nowhere/config.json"),
+        ("kv --model llama-3-8b --tokens 10 --cache bf16 --catalog /nowhere.toml", "'/nowhere.toml' cannot be read"),
         ("allreduce --size 14 --ranks 8 --link nvlink-3 --alpha 0s", "14 of what"),
         ("allreduce --size 14Gb --ranks 8 --link nvlink-3 --alpha 0s", "bits or bytes"),
         ("allreduce --size 14GB --ranks 8 --alpha 0s", "give the link by name"),
@@ -263,21 +263,21 @@ def test_the_numbers_put_in_give_the_number_that_comes_out(command: str, capsys:
             ),
             "--recipe 'adam' is not known",
         ),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator hf-static", "hf-static needs --reserve"),
+        ("kv --model llama-3-8b --tokens 10 --cache bf16 --allocator hf-static", "hf-static needs --reserve"),
         (
-            "kv --model llama-3-8b --tokens 10 --dtype bf16 --allocator vllm-paged --reserve 5",
+            "kv --model llama-3-8b --tokens 10 --cache bf16 --allocator vllm-paged --reserve 5",
             "--reserve 5 has no meaning for vllm-paged; it belongs to hf-",
         ),
-        ("kv --model llama-3-8b --tokens 10 --dtype bf16 --block 16", "--block 16 belongs to an allocator"),
+        ("kv --model llama-3-8b --tokens 10 --cache bf16 --block 16", "--block 16 belongs to an allocator"),
         (
-            "kv --model llama-3-8b --tokens 10 --dtype bf16 --batch -2",
+            "kv --model llama-3-8b --tokens 10 --cache bf16 --batch -2",
             "--batch -2 must be a whole number of at least 1",
         ),
         (
-            "kv --model llama-3-8b --tokens 10 --dtype bf16 --hardware h100-sxm5 --weights bf16 --share 90",
+            "kv --model llama-3-8b --tokens 10 --cache bf16 --hardware h100-sxm5 --weights bf16 --share 90",
             "--share 90.0 is a share of the memory",
         ),
-        ("kv --model h100-sxm5 --tokens 10 --dtype bf16", "that is a part, not a model"),
+        ("kv --model h100-sxm5 --tokens 10 --cache bf16", "that is a part, not a model"),
         ("allreduce --size 1GB --ranks 8 --link h100-sxm5 --alpha 0s", "that is no link"),
         ("roofline --hardware nvlink-4 --dtype bf16 --gemm 1 1 1", "has no arithmetic of its own"),
         (
@@ -349,7 +349,7 @@ def test_a_misspelt_command_line_too(command: str, capsys: pytest.CaptureFixture
 
 def test_no_mistake_ends_in_a_traceback() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "threeloops", "kv", "--model", "nope", "--tokens", "1", "--dtype", "bf16"],
+        [sys.executable, "-m", "threeloops", "kv", "--model", "nope", "--tokens", "1", "--cache", "bf16"],
         capture_output=True,
         text=True,
     )
@@ -430,7 +430,7 @@ def test_a_model_from_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixtur
         "tie_word_embeddings": False,
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert answers(f"kv --model {tmp_path} --tokens 1 --dtype bf16", capsys)["bytes_per_token"] == 64
+    assert answers(f"kv --model {tmp_path} --tokens 1 --cache bf16", capsys)["bytes_per_token"] == 64
 
 
 @pytest.mark.parametrize(
@@ -516,7 +516,7 @@ def test_a_terminal_without_our_signs_gets_plain_ones() -> None:
         "llama-3-8b",
         "--tokens",
         "1",
-        "--dtype",
+        "--cache",
         "bf16",
     ]
     done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True)

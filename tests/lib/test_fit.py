@@ -65,7 +65,7 @@ def test_what_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -
     "command",
     [
         "fit --model mistral-7b --format q4_k_m --hardware 4090 --tokens 8k",
-        "kv --model mistral-7b --tokens 8192 --dtype bf16 --hardware 4090 --weights bf16",
+        "kv --model mistral-7b --tokens 8192 --cache bf16 --hardware 4090 --weights bf16",
     ],
 )
 def test_where_memory_sets_no_limit_it_is_said_and_no_number_given(

@@ -42,7 +42,7 @@ def text_of(config: dict) -> dict:
 def test_a_published_file_is_answered_exactly(name, capsys):
     model, total = from_hf_config(FILES[name]), real(text_of(json.loads(FILES[name].read_text("utf-8"))))[1]
     assert model_parameters(model).total == total
-    assert main(["kv", "--model", str(FILES[name]), "--tokens", "1000", "--dtype", "bf16"]) == 0
+    assert main(["kv", "--model", str(FILES[name]), "--tokens", "1000", "--cache", "bf16"]) == 0
     assert "1 request of 1,000 tokens: " in capsys.readouterr().out
 
 

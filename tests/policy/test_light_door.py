@@ -42,7 +42,7 @@ LIGHT = {
     "a topic's first question": command("drill kv_cache --seed a --history none", "[1 of "),
     "progress": command("progress --history none", "Nothing answered yet"),
     "a sheet": command("sheet inner", "Numbers of the inner loop"),
-    "kv": command("kv --model llama-3-8b --tokens 8192 --dtype bf16", "KV cache of llama-3-8b"),
+    "kv": command("kv --model llama-3-8b --tokens 8192 --cache bf16", "KV cache of llama-3-8b"),
     "roofline": command("roofline --hardware h100-sxm5 --dtype bf16 --gemm 512 512 512", "FLOP"),
 }
 

@@ -39,10 +39,9 @@ MEANS = {
 }
 # Older names, kept: (command, option) -> the option that it stands for there.
 OLDER = {
-    ("kv", "--dtype"): "--cache",
     ("fit", "--format"): "--weights",
 }
-REFUSED = {("plan", "--format"), ("step", "--format")}  # with a sentence that says what is meant
+REFUSED = {("plan", "--format"), ("step", "--format"), ("kv", "--dtype")}  # with a sentence that says what is meant
 # Where a word has another meaning after all: tokens of a whole training run are counted in billions.
 OTHERWISE = {("plan", "--tokens"): amount, ("step", "--tokens"): amount}
 
@@ -60,7 +59,7 @@ def options(command: str) -> dict[str, argparse.Action]:
 def test_an_option_means_one_thing(command: str) -> None:
     held = options(command)
     for name, (reads, told) in MEANS.items():
-        if name not in held or (command, name) in OLDER:
+        if name not in held or (command, name) in {*OLDER, *REFUSED}:
             continue
         assert held[name].type is OTHERWISE.get((command, name), reads), (command, name)
         assert told in (held[name].help or ""), (command, name)
@@ -80,6 +79,14 @@ def test_whoever_shares_a_name_shares_what_reads_it() -> None:
 def test_an_older_name_is_a_second_one_of_the_same_option(command: str, older: str) -> None:
     held = options(command)
     assert held[older] is held[OLDER[command, older]]
+
+
+def test_dtype_means_what_is_multiplied_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["kv", "--model", "llama-3-8b", "--tokens", "8k", "--dtype", "fp8"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert "--dtype: means what is multiplied, in `roofline` and `plan`; a cache is --cache fp8 here" in said
 
 
 @pytest.mark.parametrize("command", ["plan", "step"])

@@ -243,12 +243,20 @@ def from_flags(given: argparse.Namespace) -> Working:
     )
 
 
+def _no_dtype(text: str) -> str:
+    """Refuses: the word means one thing in all calculations."""
+    raise argparse.ArgumentTypeError(
+        f"means what is multiplied, in `roofline` and `plan`; a cache is --cache {text} here"
+    )
+
+
 def add_flags(command: argparse.ArgumentParser) -> None:
     """The flags of `threeloops kv`."""
     command.add_argument("--model", required=True, help=MODEL_HELP)
     command.add_argument("--tokens", type=context, required=True, help="prompt and answer together, like 8192 or 32k")
     command.add_argument("--batch", type=whole, default=1, help="requests (default 1)")
-    command.add_argument("--cache", "--dtype", dest="cache", required=True, help=CACHE_HELP)
+    command.add_argument("--cache", required=True, help=CACHE_HELP)
+    command.add_argument("--dtype", type=_no_dtype, help=argparse.SUPPRESS)
     command.add_argument("--allocator", help="also what this allocator reserves: vllm-paged, llama.cpp, hf-static, …")
     command.add_argument("--block", dest="block_tokens", type=whole, help="tokens per block of a paged allocator")
     command.add_argument("--reserve", dest="max_tokens", type=context, help="tokens that a static allocator reserves")

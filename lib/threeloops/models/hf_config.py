@@ -15,7 +15,7 @@ from typing import Any
 
 from threeloops import checks
 from threeloops.models.architecture import Model
-from threeloops.models.files.by_fields import read_by_its_fields
+from threeloops.models.files.by_fields import read_by_its_fields, why_not_by_its_fields
 from threeloops.models.files.config_file import read_config, what_lies_beside
 from threeloops.models.files.gguf_header import ELEMENTS
 from threeloops.models.files.heads import no_language_model, refuse_other_heads
@@ -97,7 +97,7 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
             return replace(model, noted=(own[1], *model.noted))
         if "model_type" not in config:
             raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")
-        why = _same_letters(model_type) or no_language_model(config)
+        why = _same_letters(model_type) or no_language_model(config) or why_not_by_its_fields(config)
         raise UnreadTypeError(f"model_type={model_type!r} is not read{why}; {_LISTED}")
     if model_type in WITHIN:
         return _model(decoder_within(config), name=name)

@@ -102,3 +102,16 @@ def test_what_was_noted_of_a_training_is_no_layer(noted):
 def test_a_class_that_is_no_language_models_is_named(name):
     with pytest.raises(ValueError, match=f"is not read: its class, '{name}', is no language model's"):
         from_hf_config({"model_type": "kite", "architectures": [name]})
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"num_blocks": 8, "emb_dim": 64}, "no field is called 'hidden_size', as a Llama's is"),
+        ({name: OWN[name] for name in OWN if name != "model_type"} | {"memory_slots": 4}, "'memory_slots' speaks of"),
+        ({"text_model_id": "meta-llama/Llama-3.1-8B"}, "it names its decoder, 'meta-llama/Llama-3.1-8B', and does not"),
+    ],
+)
+def test_a_refusal_of_an_unknown_type_says_why(config, why):
+    with pytest.raises(ValueError, match=f"model_type='kite' is not read: .*{why}"):
+        from_hf_config({"model_type": "kite"} | config)

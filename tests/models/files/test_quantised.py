@@ -81,7 +81,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"quant_method": "awq", "bits": 0}, "quantization_config.bits=0 must be greater than 0"),
 ]
 COMMANDS = {
-    "kv": "--tokens 1000 --dtype bf16",
+    "kv": "--tokens 1000 --cache bf16",
     "fit": "--hardware h100-sxm --tokens 1k --weights bf16",
     "roofline": "--hardware h100-sxm --dtype bf16",
     "memory": "--recipe megatron --zero 1 --dp 8 --micro-batch 1 --sequence 64 --kernels fused --recompute full",

@@ -158,7 +158,7 @@ def test_what_is_not_counted_of_a_family_is_said(name, what):
 
 
 def test_what_waits_to_be_compressed_is_said(capsys):
-    assert main(["kv", "--model", str(CONFIGS / "deepseek-v4-flash.json"), "--tokens", "32k", "--dtype", "bf16"]) == 0
+    assert main(["kv", "--model", str(CONFIGS / "deepseek-v4-flash.json"), "--tokens", "32k", "--cache", "bf16"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "assumes: tokens that wait to become an entry are not counted" in said
     assert "21 × (128 × 1024 + 8192 × 1280)" in said

@@ -134,7 +134,7 @@ def test_each_of_kimi_k3s_additions_is_counted_once():
 @pytest.mark.parametrize("name", ["kimi-k3", NEMOTRON, "mimo-7b-base", "mimo-v2-flash", "laguna-xs.2-fp8"])
 def test_kv_and_fit_answer_for_them(name, capsys):
     path = str(CONFIGS / f"{name}.json")
-    assert main(["kv", "--model", path, "--tokens", "32k", "--dtype", "bf16"]) == 0
+    assert main(["kv", "--model", path, "--tokens", "32k", "--cache", "bf16"]) == 0
     assert "1 request of 32,768 tokens: " in capsys.readouterr().out
     assert main(["fit", "--model", path, "--format", "bf16", "--hardware", "h200", "--tokens", "32k"]) == 0
     assert "fit on NVIDIA H200" in capsys.readouterr().out

@@ -83,7 +83,7 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
         and not (one_mlp and _OF_EXPERTS.search(name))
         and not (name == "layer_types" and isinstance(value, list) and all(one == "full_attention" for one in value))
     ]
-    if any(_OTHER_LAYERS.search(name) and not _BESIDE.search(name) for name in others):
+    if any(_of_other_layers(name) for name in others):
         return None
     kept = {name: config[name] for name in (*_LLAMA, *_KEPT) if config.get(name) is not None}
     if isinstance(config.get("bias"), bool):
@@ -93,3 +93,33 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if passed:
         said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)
     return {**kept, "model_type": "llama"}, said
+
+
+def _of_other_layers(name: str) -> bool:
+    return bool(_OTHER_LAYERS.search(name)) and not _BESIDE.search(name)
+
+
+def why_not_by_its_fields(config: Mapping[str, Any]) -> str:
+    """What keeps the config of a type that nobody knows from being read as a Llama; empty for a type that transformers
+    has a class for.
+
+    >>> why_not_by_its_fields({"model_type": "kite", "hidden_size": 512, "num_blocks": 8})
+    ": its code was not seen, and no field is called 'intermediate_size', as a Llama's is"
+    >>> sizes = dict.fromkeys(("hidden_size", "intermediate_size", "num_hidden_layers"), 2)
+    >>> heads = {"num_attention_heads": 2, "vocab_size": 100}
+    >>> why_not_by_its_fields({"model_type": "kite", **sizes, **heads, "num_memory_slots": 4})
+    ": its code was not seen, and 'num_memory_slots' speaks of layers that a Llama has not"
+    """
+    if config.get("model_type") in {*ON_THEIR_CLASS, *NOT_READ}:
+        return ""
+    part = next((config[name] for name in _PARTS if isinstance(config.get(name), Mapping)), config)
+    named = config.get("text_model_id") or (part is not config and part.get("_name_or_path"))
+    if "num_hidden_layers" not in part and isinstance(named, str) and named.isprintable():
+        return f": it names its decoder, {named[:60]!r}, and does not describe it: give that one's config.json"
+    for name in _NEEDED:
+        if type(part.get(name)) is not int:
+            return f": its code was not seen, and no field is called {name!r}, as a Llama's is"
+    for name, value in part.items():
+        if _of_other_layers(name) and may_build(value):
+            return f": its code was not seen, and {name!r} speaks of layers that a Llama has not"
+    return ""
