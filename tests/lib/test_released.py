@@ -39,7 +39,7 @@ RELEASES = {
     "deepseek-ai/DeepSeek-V3.2-Exp": ("deepseek-v3.2", "", ""),
     "google/gemma-3-12b-it-qat-q4_0-gguf": ("gemma-3-12b", "q4_0", "q4_0"),
 }
-KV = "--tokens 1000 --dtype bf16"
+KV = "--tokens 1000 --cache bf16"
 
 
 def spoken(command: str, capsys: pytest.CaptureFixture[str]) -> str:

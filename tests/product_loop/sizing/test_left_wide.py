@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from threeloops.cli import main
 from threeloops.models.hf_config import from_hf_config
-from threeloops.product_loop.sizing.left_wide import left_wide
+from threeloops.product_loop.sizing.left_wide import by_module, left_wide
 from threeloops.product_loop.sizing.stored_weights import LEFT_WIDE, WIDE, weights_bytes_in, weights_in
 
 SHARED, DENSE = "re:.*shared_expert.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"
@@ -99,3 +99,30 @@ def test_only_the_format_of_the_checkpoint_has_a_list(tmp_path: Path, capsys: py
         words = [*command.split(), "--model", str(file), "--weights", "fp8", "--hardware", "h100-sxm5"]
         assert main(words) == 0
         assert LEFT_WIDE in capsys.readouterr().out
+
+
+def mixed(listed: dict[str, str]) -> dict:
+    """As NVIDIA's files of several formats have it (Qwen3.6-35B-A3B-NVFP4)."""
+    layers = {module: {"quant_algo": algo} for module, algo in listed.items()}
+    return {"quantization_config": {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"} | {
+        "quantized_layers": layers
+    }}  # fmt: skip
+
+
+@pytest.mark.parametrize("model_type", ["qwen3_moe", "qwen3_next"])
+def test_a_list_of_formats_by_layer_is_counted_as_the_class_has_it(model_type: str) -> None:
+    config = small(model_type)
+    depth = range(config["num_hidden_layers"])
+    experts = tuple(f"model.layers.{layer}.mlp.experts" for layer in depth)
+    wider = tuple(f"model.layers.{layer}.self_attn.{one}_proj" for layer in depth for one in "qkvo")
+    listed = dict.fromkeys(experts, "W4A16_NVFP4") | dict.fromkeys(wider, "FP8") | {"lm_head": "NVFP4"}
+    model = from_hf_config(config | mixed(listed))
+    held = {"nvfp4": on_the_class(config, experts), "fp8": on_the_class(config, wider)}
+    assert by_module(model) == held
+    parts = weights_in(model, "nvfp4")
+    assert parts["nvfp4"] == (held["nvfp4"], 4.5)
+    assert parts["fp8"] == (held["fp8"], 8.0)
+    assert sum(count for count, _ in parts.values()) == weights_in(model, "bf16")["bf16"][0]
+    assert model.stored.words == "modelopt, nvfp4 and fp8 by a list of layers"
+    unknown = from_hf_config(config | mixed(listed | {"model.layers.0.mlp.gate_proj": "W4A8_AWQ"}))
+    assert (unknown.stored.counted_as, unknown.stored.by_module) == ("", ())

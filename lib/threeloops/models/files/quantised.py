@@ -28,6 +28,8 @@ class SaidStored:
     words: str = ""  # empty where nothing is said
     counted_as: str = ""  # the format that is counted here; empty where none is
     left: tuple[str, ...] = ()  # modules that it leaves in 16 bits, as its list names them
+    # of a checkpoint in several formats: each with its modules, the narrowest first; what none names has 16 bits
+    by_module: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 # What a config says, whatever else it says -> the format that is counted here.
@@ -94,9 +96,36 @@ def _read(field: str, said: object) -> SaidStored:
         if counted == "nf4" and said.get("bnb_4bit_use_double_quant") is not True:
             counted = "nf4-single"
         return SaidStored(words=f"{method}, {loaded[0]}", counted_as=counted, left=left)
+    if by_module := _by_module(said):
+        formats = " and ".join(counted for counted, _ in by_module)
+        words = f"{method or 'modelopt'}, {formats} by a list of layers"
+        return SaidStored(words=words, counted_as=by_module[0][0], by_module=by_module)
     width = f"{bits} bits" if bits else ""
     words = ", ".join(filter(None, (method, detail, width))) or "a format of its own"
     return SaidStored(words=words, counted_as=_counted(method, detail, said), left=left)
+
+
+# NVIDIA's names for the format of one layer -> the format that is counted here, the narrowest first.
+_OF_A_LAYER = {
+    "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP8": "mxfp8", "FP8": "fp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "FP8_PB_WO": "fp8-block", "FP8_BLOCK_SCALES": "fp8-block",
+}  # fmt: skip
+
+
+def _by_module(said: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The modules of a checkpoint in several formats, by format; nothing where one of them is not counted here."""
+    listed = said.get("quantized_layers")
+    if str(said.get("quant_algo")).upper() != "MIXED_PRECISION" or not isinstance(listed, Mapping):
+        return ()
+    found: dict[str, list[str]] = {counted: [] for counted in _OF_A_LAYER.values()}
+    for module, one in listed.items():
+        algo = str(one.get("quant_algo") if isinstance(one, Mapping) else one).upper()
+        if algo == "UNQUANTIZED" or module.startswith("mtp") or _OUTSIDE.search(module):
+            continue
+        if algo not in _OF_A_LAYER:
+            return ()
+        found[_OF_A_LAYER[algo]].append(module)
+    return tuple((counted, tuple(modules)) for counted, modules in found.items() if modules)
 
 
 def _left_wide(said: Mapping[str, Any]) -> tuple[str, ...]:

@@ -73,7 +73,26 @@ def left_wide(model: Model) -> int:
     0
     """
     named = model.stored.left
-    if not named or model.counted:
+    return 0 if model.counted else _named(model, named, all_experts_mean_beside=True)
+
+
+def by_module(model: Model) -> dict[str, int]:
+    """Weights of the layers in each format of a checkpoint that has several, as its config lists modules by format.
+
+    Assumes:  as `left_wide`
+    Source:   as the module (modelopt.py, ModelOptMixedPrecisionConfig)
+    Counted:  tests.product_loop.sizing.test_left_wide.on_the_class
+
+    >>> from threeloops.models.catalogue import model
+    >>> by_module(model("llama-3-8b"))
+    {}
+    """
+    listed = () if model.counted else model.stored.by_module
+    return {stored: _named(model, modules, all_experts_mean_beside=False) for stored, modules in listed}
+
+
+def _named(model: Model, named: tuple[str, ...], *, all_experts_mean_beside: bool) -> int:
+    if not named:
         return 0
     sizes = model_parameters(model).layers
     with_experts = _with_experts(model)
@@ -83,7 +102,7 @@ def left_wide(model: Model) -> int:
         )
         for part in _SIZES
     }
-    if layers_named["experts"] == len(
+    if all_experts_mean_beside and layers_named["experts"] == len(
         with_experts
     ):  # it converts something: Gemma 4 calls what is beside experts `mlp`
         layers_named |= {"experts": 0, "shared": layers_named["dense"]}

@@ -18,7 +18,7 @@ from threeloops.product_loop.compression import Groups
 from threeloops.product_loop.gguf_files import file_weights
 from threeloops.product_loop.gguf_formats import GGUF_FORMATS
 from threeloops.product_loop.gguf_recipes import FILE_TYPES
-from threeloops.product_loop.sizing.left_wide import left_wide
+from threeloops.product_loop.sizing.left_wide import by_module, left_wide
 from threeloops.training_loop.updates.adapters import nf4_bits
 
 WHOLE = ("fp32", "bf16", "fp16")  # every parameter alike
@@ -80,6 +80,10 @@ def weights_in(model: Model, wanted: str) -> Weights:
         left = left_wide(model)
     bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else BITSANDBYTES.get(wanted)
     bits = bits or GROUPED.get(wanted, GROUPS).bits_per_weight
+    if wanted == model.stored.counted_as and (several := by_module(model)):
+        held: dict[str, tuple[int, float]] = {name: (count, dtypes.BITS[name]) for name, count in several.items()}
+        left = narrow - sum(several.values())
+        return {**held, LEFT_WIDE: (left, dtypes.BITS["bf16"]), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
     kept = {LEFT_WIDE: (left, dtypes.BITS["bf16"])} if left else {}
     return {wanted: (narrow - left, bits), **kept, wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
 
