@@ -82,29 +82,15 @@ TORUS = Drill(
     count=_count_torus,
     prerequisites=("ring-time",),
     slips=(
-        Slip(
-            key="both-ways",
-            wrong=lambda p: _torus_s(p) / 2,
-            story=(
-                "That is half of it: one trip of two, or the printed rate, which counts both directions, as if a chip"
-                " could send with it."
-            ),
-        ),
-        Slip(
-            key="one-axis",
-            wrong=lambda p: _torus_s(p, links=p.axes),
-            story="You used the links of one axis. The vector can be cut so that every axis carries a part.",
-        ),
-        Slip(
-            key="one-link",
-            wrong=lambda p: _torus_s(p, links=2 * p.axes),
-            story="You used one link of each chip: one ring in one direction. All of them can be busy.",
-        ),
-        Slip(
-            key="shared-among-chips",
-            wrong=lambda p: _torus_s(p) / p.side**p.axes,
-            story="You divided the vector among the chips. Each of them has a whole one to begin with, and at the end.",
-        ),
+        Slip("both-ways", lambda p: _torus_s(p) / 2)
+        | "That is half of it: one trip of two, or the printed rate, which counts both directions, as if a chip"
+        " could send with it.",
+        Slip("one-axis", lambda p: _torus_s(p, links=p.axes))
+        | "You used the links of one axis. The vector can be cut so that every axis carries a part.",
+        Slip("one-link", lambda p: _torus_s(p, links=2 * p.axes))
+        | "You used one link of each chip: one ring in one direction. All of them can be busy.",
+        Slip("shared-among-chips", lambda p: _torus_s(p) / p.side**p.axes)
+        | "You divided the vector among the chips. Each of them has a whole one to begin with, and at the end.",
     ),
 )
 

@@ -38,29 +38,6 @@ LATENT = f"a picture's latent has sides {DOWNSAMPLED} times shorter, and {PATCH}
 # --- a picture -----------------------------------------------------------------------------------
 
 
-def _draw_seconds(rng: random.Random) -> Draw:
-    return drawn(
-        **_model(rng),
-        height=rng.choice((768, 896, 1024, 1152, 1344)),
-        width=rng.choice((832, 960, 1088, 1216, 1536)),
-        steps=rng.randrange(18, 51),
-        tera=rng.choice((312, 989, 2250)),
-        reached=rng.randrange(31, 56),
-    )
-
-
-def _small_seconds(rng: random.Random) -> Draw:
-    return drawn(
-        layers=rng.choice((2, 3)),
-        hidden=rng.choice((5, 7)),
-        height=TOKEN * rng.choice((2, 3)),
-        width=TOKEN * rng.choice((4, 5)),
-        steps=rng.choice((3, 5)),
-        tera=312,
-        reached=rng.randrange(31, 56),
-    )
-
-
 def _picture_s(
     p: Draw, *, runs: int = 2, steps: int | None = None, patch: int = PATCH, attends: bool = True, reached: float = 0
 ) -> float:
@@ -98,8 +75,23 @@ SECONDS = Drill(
     title="What a generated picture costs",
     unit="s",
     target_s=170,
-    draw=_draw_seconds,
-    small=_small_seconds,
+    draw=lambda rng: drawn(
+        **_model(rng),
+        height=rng.choice((768, 896, 1024, 1152, 1344)),
+        width=rng.choice((832, 960, 1088, 1216, 1536)),
+        steps=rng.randrange(18, 51),
+        tera=rng.choice((312, 989, 2250)),
+        reached=rng.randrange(31, 56),
+    ),
+    small=lambda rng: drawn(
+        layers=rng.choice((2, 3)),
+        hidden=rng.choice((5, 7)),
+        height=TOKEN * rng.choice((2, 3)),
+        width=TOKEN * rng.choice((4, 5)),
+        steps=rng.choice((3, 5)),
+        tera=312,
+        reached=rng.randrange(31, 56),
+    ),
     prompt=lambda p: (
         f"A diffusion transformer has {_described(p)}. It makes a picture of {p.height} × {p.width} pixels; {LATENT};"
         f" every token attends to every token. It takes {p.steps} steps, with classifier-free guidance. A GPU reaches"
@@ -120,50 +112,20 @@ SECONDS = Drill(
     ),
     count=_count_seconds,
     slips=(
-        Slip(
-            key="one-run",
-            wrong=lambda p: _picture_s(p, runs=1),
-            story=(
-                "That is half: one run a step, or a multiply-add counted as one operation. Guidance needs an estimate"
-                " with the prompt and one without."
-            ),
-        ),
-        Slip(
-            key="no-pairs",
-            wrong=lambda p: _picture_s(p, attends=False),
-            story="You left out attention's pairs of tokens. A picture has thousands of them.",
-        ),
-        Slip(
-            key="latent-pixels",
-            wrong=lambda p: _picture_s(p, patch=1),
-            story="You made a token of each pixel of the latent. How many of them does a patch take?",
-        ),
-        Slip(
-            key="one-step", wrong=lambda p: _picture_s(p, steps=1), story="You ran the network once. Each step runs it."
-        ),
-        Slip(
-            key="whole-peak",
-            wrong=lambda p: _picture_s(p, reached=100),
-            story="You divided by the whole peak. Which part of it does the GPU reach?",
-        ),
+        Slip("one-run", lambda p: _picture_s(p, runs=1))
+        | "That is half: one run a step, or a multiply-add counted as one operation. Guidance needs an estimate"
+        " with the prompt and one without.",
+        Slip("no-pairs", lambda p: _picture_s(p, attends=False))
+        | "You left out attention's pairs of tokens. A picture has thousands of them.",
+        Slip("latent-pixels", lambda p: _picture_s(p, patch=1))
+        | "You made a token of each pixel of the latent. How many of them does a patch take?",
+        Slip("one-step", lambda p: _picture_s(p, steps=1)) | "You ran the network once. Each step runs it.",
+        Slip("whole-peak", lambda p: _picture_s(p, reached=100))
+        | "You divided by the whole peak. Which part of it does the GPU reach?",
     ),
 )
 
 # --- a larger one --------------------------------------------------------------------------------
-
-
-def _draw_larger(rng: random.Random) -> Draw:
-    return drawn(
-        **_model(rng),
-        small=rng.choice((512, 640, 768, 896)),
-        large=rng.choice((1152, 1280, 1408, 1536, 1792, 2048)),
-    )
-
-
-def _small_larger(rng: random.Random) -> Draw:
-    return drawn(
-        layers=2, hidden=rng.choice((3, 5, 7)), small=TOKEN * rng.choice((2, 3)), large=TOKEN * rng.choice((4, 5, 6))
-    )
 
 
 def _larger(p: Draw, *, patch: int = PATCH) -> float:
@@ -193,8 +155,14 @@ LARGER = Drill(
     title="What a larger generated picture costs",
     unit="",
     target_s=130,
-    draw=_draw_larger,
-    small=_small_larger,
+    draw=lambda rng: drawn(
+        **_model(rng),
+        small=rng.choice((512, 640, 768, 896)),
+        large=rng.choice((1152, 1280, 1408, 1536, 1792, 2048)),
+    ),
+    small=lambda rng: drawn(
+        layers=2, hidden=rng.choice((3, 5, 7)), small=TOKEN * rng.choice((2, 3)), large=TOKEN * rng.choice((4, 5, 6))
+    ),
     prompt=lambda p: (
         f"A diffusion transformer has {_described(p)}, and every token of a picture attends to every other;"
         f" {LATENT}. How many times as much arithmetic does a picture of {p.large} × {p.large} pixels take as one of"
@@ -213,26 +181,13 @@ LARGER = Drill(
     ),
     count=_count_larger,
     slips=(
-        Slip(
-            key="tokens-only",
-            wrong=lambda p: (p.large / p.small) ** 2,
-            story="That is how many times as many tokens there are. Attention's part grows faster than that.",
-        ),
-        Slip(
-            key="all-squared",
-            wrong=lambda p: (p.large / p.small) ** 4,
-            story="You squared the tokens everywhere. Which part of a layer works on each token by itself?",
-        ),
-        Slip(
-            key="by-the-side",
-            wrong=lambda p: p.large / p.small,
-            story="That is how much longer a side is. Tokens fill an area.",
-        ),
-        Slip(
-            key="larger-latent-pixels",
-            wrong=lambda p: _larger(p, patch=1),
-            story="You made a token of each pixel of the latent. How many of them does a patch take?",
-        ),
+        Slip("tokens-only", lambda p: (p.large / p.small) ** 2)
+        | "That is how many times as many tokens there are. Attention's part grows faster than that.",
+        Slip("all-squared", lambda p: (p.large / p.small) ** 4)
+        | "You squared the tokens everywhere. Which part of a layer works on each token by itself?",
+        Slip("by-the-side", lambda p: p.large / p.small) | "That is how much longer a side is. Tokens fill an area.",
+        Slip("larger-latent-pixels", lambda p: _larger(p, patch=1))
+        | "You made a token of each pixel of the latent. How many of them does a patch take?",
     ),
 )
 

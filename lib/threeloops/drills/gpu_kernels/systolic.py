@@ -2,7 +2,7 @@
 
 import random
 
-from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, drawn
+from threeloops.drills.engine.drill import Derivation, Draw, Drill, Slip, Taught, changed, drawn
 from threeloops.inner_loop.kernels import systolic
 from threeloops.units import GHz
 
@@ -22,12 +22,6 @@ def _draw_layout(rng: random.Random) -> Draw:
         columns=rng.choice((40, 48, 56, 72, 80, 88, 96, 144, 160, 168, 176, 192, 200)),
         element=rng.choice((2, 4)),
     )
-
-
-def _small_layout(rng: random.Random) -> Draw:
-    p = _draw_layout(rng)
-    p.batch = rng.randrange(2, 6)
-    return p
 
 
 def _laid_out(p: Draw, *, sublanes: int = SUBLANES, lanes: int = LANES) -> float:
@@ -55,7 +49,7 @@ LAYOUT = Drill(
     capacity=True,
     target_s=90,
     draw=_draw_layout,
-    small=_small_layout,
+    small=lambda rng: changed(_draw_layout(rng), batch=rng.randrange(2, 6)),
     prompt=lambda p: (
         f"XLA lays out an array [{p.batch}, {p.rows}, {p.columns}] of {p.element}-byte numbers in a TPU's HBM in the"
         f" order given, its last two dimensions in whole tiles of {SUBLANES} × {LANES}. How much memory does the array"
@@ -72,31 +66,16 @@ LAYOUT = Drill(
     ),
     count=_count_layout,
     slips=(
-        Slip(
-            key="nothing-padded",
-            wrong=lambda p: _laid_out(p, sublanes=1, lanes=1),
-            story="Those are the numbers alone. What does the rest of a tile hold?",
-        ),
-        Slip(
-            key="lanes-only",
-            wrong=lambda p: _laid_out(p, sublanes=1),
-            story="You rounded up the last dimension alone. A tile has two sides.",
-        ),
-        Slip(
-            key="sublanes-only",
-            wrong=lambda p: _laid_out(p, lanes=1),
-            story="You rounded up the second dimension alone. A tile has two sides.",
-        ),
-        Slip(
-            key="turned",
-            wrong=lambda p: _laid_out(p, sublanes=LANES, lanes=SUBLANES),
-            story="You turned the tile: which of its sides lies along the last dimension?",
-        ),
-        Slip(
-            key="square-tiles",
-            wrong=lambda p: _laid_out(p, sublanes=LANES),
-            story="You took tiles as large as the matrix unit. Memory is laid out in smaller ones.",
-        ),
+        Slip("nothing-padded", lambda p: _laid_out(p, sublanes=1, lanes=1))
+        | "Those are the numbers alone. What does the rest of a tile hold?",
+        Slip("lanes-only", lambda p: _laid_out(p, sublanes=1))
+        | "You rounded up the last dimension alone. A tile has two sides.",
+        Slip("sublanes-only", lambda p: _laid_out(p, lanes=1))
+        | "You rounded up the second dimension alone. A tile has two sides.",
+        Slip("turned", lambda p: _laid_out(p, sublanes=LANES, lanes=SUBLANES))
+        | "You turned the tile: which of its sides lies along the last dimension?",
+        Slip("square-tiles", lambda p: _laid_out(p, sublanes=LANES))
+        | "You took tiles as large as the matrix unit. Memory is laid out in smaller ones.",
     ),
 )
 
@@ -170,31 +149,16 @@ FEW = Drill(
     ),
     count=_count_few,
     slips=(
-        Slip(
-            key="rows-only",
-            wrong=lambda p: _few_s(p) * p.rows / p.side,
-            story="Your rows are through before the next tile stands. What does the unit wait for?",
-        ),
-        Slip(
-            key="in-turn",
-            wrong=lambda p: _few_s(p) * (p.rows + p.side) / p.side,
-            story="You shifted the next tile in when the rows were through. Both go on at once.",
-        ),
-        Slip(
-            key="parts-of-tiles",
-            wrong=lambda p: _few_s(p) * _share_of_tiles(p),
-            story="You counted parts of tiles. A tile at the edge takes as long as a full one.",
-        ),
-        Slip(
-            key="peak",
-            wrong=lambda p: _few_s(p) * _share_of_tiles(p) * p.rows / p.side,
-            story="That is the arithmetic at the unit's peak, as if every cell had work in every cycle.",
-        ),
-        Slip(
-            key="two-operations",
-            wrong=lambda p: 2 * _few_s(p),
-            story="You gave a cell two cycles for a multiply-add. It makes one in each cycle.",
-        ),
+        Slip("rows-only", lambda p: _few_s(p) * p.rows / p.side)
+        | "Your rows are through before the next tile stands. What does the unit wait for?",
+        Slip("in-turn", lambda p: _few_s(p) * (p.rows + p.side) / p.side)
+        | "You shifted the next tile in when the rows were through. Both go on at once.",
+        Slip("parts-of-tiles", lambda p: _few_s(p) * _share_of_tiles(p))
+        | "You counted parts of tiles. A tile at the edge takes as long as a full one.",
+        Slip("peak", lambda p: _few_s(p) * _share_of_tiles(p) * p.rows / p.side)
+        | "That is the arithmetic at the unit's peak, as if every cell had work in every cycle.",
+        Slip("two-operations", lambda p: 2 * _few_s(p))
+        | "You gave a cell two cycles for a multiply-add. It makes one in each cycle.",
     ),
 )
 
