@@ -102,7 +102,7 @@ def _small_few(rng: random.Random) -> Draw:
 
 def _few_s(p: Draw) -> float:
     cycles = systolic.systolic_cycles(rows=p.rows, inner=p.inner, columns=p.columns, side=p.side)
-    return cycles / (p.ghz * GHz)
+    return float(cycles / (p.ghz * GHz))
 
 
 def _share_of_tiles(p: Draw) -> float:
@@ -122,7 +122,7 @@ def _count_few(p: Draw) -> float:
             shifted = entered = 0
             while shifted < p.side or entered < p.rows:
                 shifted, entered, ticks = shifted + 1, entered + 1, ticks + 1
-    return ticks / (p.ghz * GHz)
+    return float(ticks / (p.ghz * GHz))
 
 
 FEW = Drill(
