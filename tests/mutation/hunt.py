@@ -2,6 +2,7 @@
 
 python -m tests.mutation.hunt inner_loop.padding              every mutant, by the tests of its room that import it
 python -m tests.mutation.hunt inner_loop.padding --some 6     six of them, drawn
+python -m tests.mutation.hunt inner_loop.padding --some 6 --seconds 10     none begun after ten seconds of tests
 python -m tests.mutation.hunt inner_loop                      a room, module by module
 python -m tests.mutation.hunt inner_loop --equal              what is said to change nothing: does it?
 
@@ -14,6 +15,7 @@ import argparse
 import functools
 import gc
 import importlib
+import math
 import os
 import random
 import re
@@ -113,9 +115,10 @@ def _is_test(file: str) -> bool:
 class Hunt:
     """What pytest does with the collected tests: all of them once, then until the first red one, mutant by mutant."""
 
-    def __init__(self, module: str, tried: list[Mutant]) -> None:
-        self.module, self.tried, self.outlived = module, tried, list[Mutant]()
-        self.green, self.tests_s = False, 0.0
+    def __init__(self, module: str, wanted: list[Mutant], limit_s: float) -> None:
+        self.module, self.wanted, self.limit_s = module, wanted, limit_s
+        self.tried, self.outlived = list[Mutant](), list[Mutant]()
+        self.green, self.tests_s, self.used_s = False, 0.0, 0.0  # of the processor: of all tests once, of all mutants
         self.cached: list[functools._lru_cache_wrapper[object]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -125,8 +128,11 @@ class Hunt:
         gc.freeze()
         gc.disable()
         self.green = self._fork(session, None)
-        if self.green:
-            self.outlived = [mutant for mutant in self.tried if self._fork(session, mutant)]
+        for mutant in self.wanted if self.green else ():
+            if self.used_s > self.limit_s:
+                break
+            self.tried.append(mutant)
+            self.outlived += [mutant] * self._fork(session, mutant)
         return True
 
     def _fork(self, session: pytest.Session, mutant: Mutant | None) -> bool:
@@ -145,6 +151,8 @@ class Hunt:
         _, status, used = os.wait4(child, 0)
         if mutant is None:
             self.tests_s = used.ru_utime + used.ru_stime
+        else:
+            self.used_s += used.ru_utime + used.ru_stime
         return status == 0
 
 
@@ -187,15 +195,15 @@ def mutants_of(module: str, *, same: bool = False) -> list[Mutant]:
     return [mutant for mutant in mutants(source) if ((module, mutant.key) in equal()) is same]
 
 
-def hunted(module: str, tried: list[Mutant]) -> list[Mutant]:
-    """Those of a module's mutants that outlive its tests."""
-    hunt = Hunt(module, tried)
+def hunted(module: str, wanted: list[Mutant], limit_s: float = math.inf) -> Hunt:
+    """A module's mutants, of which none is begun after so many seconds of the processor."""
+    hunt = Hunt(module, wanted, limit_s)
     pytest.main(
         ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary", *tests_of(module)], [hunt]
     )
     if not hunt.green:
         raise SystemExit(f"{module}: its tests are red before anything is changed")
-    return hunt.outlived
+    return hunt
 
 
 def main(words: list[str]) -> int:
@@ -203,6 +211,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("name", help="a module or a room of the library: inner_loop.padding, foundations")
     parser.add_argument("--some", type=int, help="so many mutants of each, drawn")
     parser.add_argument("--seed", type=int, default=0, help="for another draw")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none of a module's after so many")
     parser.add_argument("--equal", action="store_true", help="those alone that are said to change nothing")
     chosen = parser.parse_args(words)
     tried, outlived = 0, 0
@@ -211,9 +220,11 @@ def main(words: list[str]) -> int:
         some = mutants_of(module, same=chosen.equal)
         if chosen.some is not None:
             some = random.Random(chosen.seed).sample(some, min(chosen.some, len(some)))
-        left = hunted(module, some) if some else []
-        tried, outlived = tried + len(some), outlived + len(left)
-        for mutant in left:
+        if not some:
+            continue
+        hunt = hunted(module, some, chosen.seconds)
+        tried, outlived = tried + len(hunt.tried), outlived + len(hunt.outlived)
+        for mutant in hunt.outlived:
             print(f"{module}:{mutant.line}  {mutant.function}  {mutant.change}:  {mutant.becomes}", flush=True)
     print(f"{tried} mutants of {chosen.name} tried, {outlived} outlived the tests")
     return 1 if outlived != (tried if chosen.equal else 0) else 0
