@@ -24,5 +24,5 @@ def torus_all_reduce_s(*, size_bytes: float, side: int, axes: int, link_bytes_pe
     """
     checks.count(side=side, axes=axes)
     checks.positive(size_bytes=size_bytes, link_bytes_per_s_one_way=link_bytes_per_s_one_way)
-    chips = side**axes
+    chips: int = side**axes
     return 2 * (1 - 1 / chips) * size_bytes / (2 * axes * link_bytes_per_s_one_way)
