@@ -33,7 +33,7 @@ def refuse_other_heads(config: Mapping[str, Any], *, multimodal: bool) -> None:
     Raises: ValueError, naming the class
     """
     # ChatGLMModel is what published files of ChatGLM 2 to 4 name, and their auto_map means the class with a head
-    heads = ("ForCausalLM", "LMHeadModel", "MiniMindLM", "ChatGLMModel")
+    heads: tuple[str, ...] = ("ForCausalLM", "LMHeadModel", "MiniMindLM", "ChatGLMModel")
     heads += ("ForConditionalGeneration",) if multimodal else ()
     named = config.get("architectures") or []
     if _DRAFTS.search(str(named)) or isinstance(config.get("draft_vocab_size"), int):

@@ -81,9 +81,13 @@ def weights_in(model: Model, wanted: str) -> Weights:
     bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else BITSANDBYTES.get(wanted)
     bits = bits or GROUPED.get(wanted, GROUPS).bits_per_weight
     if wanted == model.stored.counted_as and (several := by_module(model)):
-        held: dict[str, tuple[int, float]] = {name: (count, dtypes.BITS[name]) for name, count in several.items()}
+        formats: dict[str, tuple[int, float]] = {name: (count, dtypes.BITS[name]) for name, count in several.items()}
         left = narrow - sum(several.values())
-        return {**held, LEFT_WIDE: (left, dtypes.BITS["bf16"]), wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
+        return {
+            **formats,
+            LEFT_WIDE: (left, dtypes.BITS["bf16"]),
+            wide: (parameters.total - narrow, dtypes.BITS["bf16"]),
+        }
     kept = {LEFT_WIDE: (left, dtypes.BITS["bf16"])} if left else {}
     return {wanted: (narrow - left, bits), **kept, wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
 
