@@ -84,9 +84,12 @@ class Sight:
     errors: list[str] = field(default_factory=list)
 
 
+WINDOWLESS = "chromium-headless-shell"
+
+
 def chromium_path() -> str:
     """Chromium; without it a CI machine fails, and another one skips with the command that would help."""
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first is the quickest
+    names = (WINDOWLESS, "chromium", "chromium-browser", "google-chrome")  # the first is the quickest
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         hint = (
@@ -112,7 +115,10 @@ def _browser(path: str) -> Any:
 
     expect.set_options(timeout=PATIENCE_MS)
     driver = sync_playwright().start()
-    browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    words = ["--no-sandbox", "--disable-dev-shm-usage"]
+    if path.endswith(WINDOWLESS):  # without a window it has no recogniser of speech, and dies of the question
+        words.append("--disable-blink-features=OnDeviceWebSpeechAvailable")
+    browser = driver.chromium.launch(executable_path=path, args=words)
     atexit.register(lambda: (browser.close(), driver.stop()))
     return browser
 
