@@ -135,9 +135,9 @@ def test_a_sequence_beyond_the_model_is_said(capsys: pytest.CaptureFixture[str])
         ("--hardware h200 --reach 0.75", "bf16, 75.0 % of the dense peak of"),
         ("--hardware 4090 --reach 0.8 --node 4 --link pcie4", "4 GPUs a node, 31.5 GB/s each; 50.0 GB/s out of it"),
         ("--network 400Gbit/s", "50.0 GB/s out of it"),
-        ("--format fp8 --recipe deepspeed", "fp8, 70.9 % of the dense peak"),
+        ("--dtype fp8 --recipe deepspeed", "fp8, 70.9 % of the dense peak"),
         (
-            "--hardware gb200 --node gb200-nvl72 --format nvfp4 --reach 0.6",
+            "--hardware gb200 --node gb200-nvl72 --dtype nvfp4 --reach 0.6",
             "nvfp4, 60.0 % of the dense peak of 10.0 PF",
         ),
     ],
@@ -150,7 +150,7 @@ def test_machines_are_described_as_they_were_taken(
 
 def test_four_bits_shorten_an_expected_step_s_matmuls_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     def took(form: str) -> dict[str, float]:
-        found = answer(f"{STEP} --hardware gb200 --node gb200-nvl72 --format {form} --reach 0.7", capsys)
+        found = answer(f"{STEP} --hardware gb200 --node gb200-nvl72 --dtype {form} --reach 0.7", capsys)
         return found["expected_parts_s"]
 
     wide, narrow = took("fp8"), took("nvfp4")
@@ -192,8 +192,8 @@ def test_the_example_of_each_help_runs_and_stands_in_the_readme(name: str, capsy
         (f"{PLAN} --network 50", "50 of what?"),
         (f"{PLAN} --network infinband-ndr", "--network 'infinband-ndr' is not known; did you mean 'infiniband-ndr'"),
         (PLAN.replace(" --network infiniband-ndr", ""), "16 GPUs are more than the 8 of a node: say with --network"),
-        (f"{PLAN} --format int8", "--format 'int8' is not known. Known: bf16, fp16, fp8, nvfp4"),
-        (f"{PLAN} --format nvfp4 --reach 0.7", "h100-sxm5 has no dense fp4 peak"),
+        (f"{PLAN} --dtype int8", "--dtype 'int8' is not known. Known: bf16, fp16, fp8, nvfp4"),
+        (f"{PLAN} --dtype nvfp4 --reach 0.7", "h100-sxm5 has no dense fp4 peak"),
         (f"{PLAN} --reach 80", "--reach 80.0 must lie between 0 and 1"),
         (f"{PLAN} --recipe adam", "--recipe 'adam' is not known"),
         (f"{PLAN} --kernels fast", "--kernels 'fast' is not known"),
@@ -309,7 +309,7 @@ def test_an_older_attention_kernel_takes_longer(capsys: pytest.CaptureFixture[st
     ]
     assert took == sorted(took)
     assert main([*STEP.split(), "--attention", "flash-9"]) == 2
-    assert "attention='flash-9'" in capsys.readouterr().err
+    assert "--attention 'flash-9'" in capsys.readouterr().err
 
 
 def test_where_no_kernels_are_timed_no_time_is_expected(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,8 +71,8 @@ WRONG_CONFIGS = {
     "no JSON": ("{'model_type': 'llama'}", "config.json"),
     "a tokenizer": (json.dumps({"added_tokens": [], "model": {}}), "tokenizer"),
     "an unknown type": (
-        json.dumps(TINY | {"model_type": "nosuch", "architectures": ["NoSuchForCausalLM"]}),
-        "model_type 'nosuch' is not read",
+        json.dumps(TINY | {"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"]}),
+        "model_type 'whisper' is not read",
     ),
     "no type": (json.dumps({"hidden_size": 256}), "'model_type' is missing"),
     "heads that do not divide": (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),

@@ -103,7 +103,7 @@ FAMILIES = {
     "deepseek-v4": ["deepseek-v4-flash", "deepseek-v4-pro"],
     "glm": ["glm-4.5", "glm-4.6", "glm-4.7", "glm-5"],
     "palm": ["palm-540b"],
-    "mistral": ["mistral-7b", "mistral-7b-v0.3"],
+    "mistral": ["mistral-7b", "mistral-small-4"],
     "phi-3": ["phi-3-mini"],
     "Phi3": ["phi-3-mini"],
     "kimi": ["kimi-k2", "kimi-k2.5", "kimi-k3"],
@@ -170,7 +170,7 @@ def test_another_architecture_is_never_hinted_at(name: str) -> None:
     assert "did you mean" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["mi301", "P40", "H200 NVL", "RTX 4000 Ada", "Strix Halo", "3060 Ti", "A800"])
+@pytest.mark.parametrize("name", ["mi301", "P40", "H100 CNX", "RTX 4000 Ada", "Strix Halo", "3060 Ti", "A800"])
 def test_another_card_is_never_hinted_at(name: str) -> None:
     with pytest.raises(ValueError, match="is not known") as refused:
         hardware.part_key(name, kind="hardware")

@@ -123,7 +123,7 @@ def test_a_wrong_answer_does_not_show_the_working() -> None:
 
 @pytest.mark.parametrize(
     ("line", "told"),
-    [("551", "551 of what?"), ("lots", "is not a number with a unit"), ("", "is not a number with a unit")],
+    [("551", "551 of what?"), ("lots", "is not a number with a unit"), ("", "Nothing is written; write it like")],
 )
 def test_what_cannot_be_read_is_asked_again_and_held_against_nobody(line: str, told: str) -> None:
     printed = drill(line, RIGHT, "quit")
@@ -241,9 +241,9 @@ def test_an_interview_date_is_kept_and_a_past_one_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--mode", "exam"], "mode='exam' is not known"),
+        (["--mode", "exam"], "--mode 'exam' is not known"),
         (["--continue"], "no sitting was left"),
-        (["--length", "0"], "length=0"),
+        (["--length", "0"], "--length 0 must be"),
     ],
 )
 def test_a_wrong_flag_is_one_sentence(words: list[str], told: str) -> None:

@@ -155,6 +155,7 @@ TAKEN: dict[str, dict[str, str]] = {
         "arXiv:2303.06865": "a cache in the host's memory: when it is too slow",
         "arXiv:2309.06180": "the cache in blocks with a table per request",
         "arXiv:2312.06635": "what a gated linear attention keeps",
+        "arXiv:2501.08313": "what MiniMax's lightning attention keeps",
         "arXiv:2312.07104": "prefixes that requests share, kept in a tree",
     },
     "3.5": {

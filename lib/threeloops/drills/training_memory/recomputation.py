@@ -12,7 +12,7 @@ from threeloops.models import model_flops
 from threeloops.models.architecture import Attention, DenseMlp, Layer, Model
 from threeloops.simulate.training_loop.recomputed_step import Stretch, even_stretches, play
 from threeloops.training_loop.memory import recomputation
-from threeloops.units import GB, MB, fmt_bytes, fmt_seconds, ms
+from threeloops.units import GB, MB, KiB, fmt_bytes, fmt_seconds, ms
 
 TAUGHT = Taught("training", "Training memory")
 SOURCE_SEGMENTS = (
@@ -291,7 +291,7 @@ def _early_draw(model: Model, *, every: int, tokens: int) -> Draw:
 
 def _draw_early(rng: random.Random) -> Draw:
     key, every = rng.choice(EARLY)
-    p = _early_draw(catalogued.model(key), every=every, tokens=1024 * rng.randrange(5, 48))
+    p = _early_draw(catalogued.model(key), every=every, tokens=rng.randrange(5 * KiB, 48 * KiB, KiB))
     p.name = catalogued.model_name(key)
     return p
 
