@@ -31,6 +31,8 @@ BY_TURN = (
         "test_recorded.py",
         "test_measure_experts_contexts.py",
         "test_pipeline_widget.py",
+        "test_message_ways.py",
+        "test_number_formats.py",
     ),
     (
         "test_wheel.py",
@@ -72,6 +74,7 @@ BY_TURN = (
         "test_perception_cost.py",
         "test_tiled_gemm.py",
         "test_browser_panel.py",
+        "test_chip_deadlines.py",
     ),
     (
         "test_grading_hostile.py",
@@ -105,6 +108,7 @@ BY_TURN = (
         "test_adapter_times.py",
         "test_measure_own_traces.py",
         "test_browser.py",
+        "test_resumed_run.py",
     ),
     (
         "test_cells.py",
@@ -179,6 +183,8 @@ BY_TURN = (
         "test_compression.py",
         "test_training_stack_widget.py",
         "test_measure_speculative.py",
+        "test_prefill_runs.py",
+        "test_measure_timing.py",
     ),
 )
 WHOLE = {file: turn for turn, files in enumerate(BY_TURN) for file in files}
