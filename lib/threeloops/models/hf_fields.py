@@ -71,7 +71,9 @@ NOTED = ("unsloth_", "mlx_lm_", "mtplx_")  # what these programs note about thei
 # What people who trained a model wrote down of it, whatever the rest of the name: no layer's size is called so.
 _OF_TRAINING = re.compile(
     r"^(?:batch|block)_size$|learning_rate|weight_decay|warmup|epoch|(?:^|_)seed$|(?:^|_)loss(?:_|$)|^freeze_|^tune_"
-    r"|_steps$|dataset|(?:^|_)license$|(?:^|_)author$"
+    r"|^(?:(?:lr_)?decay|eval|validation|save|checkpoint|logging|log|max|total|(?:num_)?train(?:ing)?)_steps$"
+    r"|^(?:gradient_)?accumulation_steps$"
+    r"|dataset|(?:^|_)license$|(?:^|_)author$"
 )
 # However a field is called that names a token by its number, it changes no count.
 NUMBERS_OF_TOKENS = ("_token_id", "_token_ids", "_token_index")

@@ -92,10 +92,24 @@ def test_layer_types_that_are_no_list_of_full_attention_are_no_llama(kinds: obje
 
 
 @pytest.mark.parametrize(
-    "noted", [{"batch_size": 8}, {"learning_rate": 3, "warmup_steps": 10}, {"block_size": 6}, {"seed": 1}]
+    "noted",
+    [
+        {"batch_size": 8},
+        {"learning_rate": 3, "warmup_steps": 10},
+        {"block_size": 6},
+        {"seed": 1},
+        {"eval_steps": 500, "save_steps": 500, "logging_steps": 10, "max_steps": 9000},
+        {"gradient_accumulation_steps": 8, "num_train_steps": 9000, "lr_decay_steps": 100},
+    ],
 )
 def test_what_was_noted_of_a_training_is_no_layer(noted):
     assert from_hf_config(small("llama", **noted)) == from_hf_config(small("llama"))
+
+
+@pytest.mark.parametrize("name", ["recurrent_steps", "refinement_steps", "num_steps"])
+def test_steps_of_layers_are_not_taken_for_those_of_a_training(name):
+    with pytest.raises(ValueError, match=f"'{name}' is a field that llama configs are not known to have"):
+        from_hf_config(small("llama", **{name: 4}))
 
 
 @pytest.mark.parametrize("name", ["DebertaV2ForSequenceClassification", "SiglipModel", "NicheForMaskedLM"])
