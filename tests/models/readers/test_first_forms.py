@@ -43,14 +43,16 @@ def test_telechat_as_its_index_prints_it():
 
 
 def test_chatglm_1_as_its_index_prints_it():
-    """chatglm-6b's index: 13744473856, with norms in 4 bytes and 32 rotary numbers a layer; a prefix is no weight."""
+    """chatglm-6b's index: 13744473856, with norms in 4 bytes and 32 rotary numbers a layer."""
     config = {
         "model_type": "chatglm", "hidden_size": 4096, "inner_hidden_size": 16384, "num_attention_heads": 32,
         "num_layers": 28, "vocab_size": 150528, "max_sequence_length": 2048, "position_encoding_2d": True,
     }  # fmt: skip
     norms = (28 * 4 + 2) * 4096
     assert 2 * total(config) + 2 * norms + 28 * 32 * 2 == 13_744_473_856
-    assert total(config | {"pre_seq_len": 128, "prefix_projection": False}) == total(config)
+    assert total(config | {"pre_seq_len": None, "prefix_projection": False}) == total(config)
+    with pytest.raises(ValueError, match="pre_seq_len=128 is not understood; .*its encoder of a prefix holds weights"):
+        from_hf_config(config | {"pre_seq_len": 128, "prefix_projection": False})
 
 
 REFINED_WEB = {
@@ -82,6 +84,8 @@ def test_codeshell_is_starcoder_2():
     assert total(config) == real(near)[1]
     with pytest.raises(ValueError, match="position_embedding_type='learned_absolute' is not understood"):
         from_hf_config(config | {"position_embedding_type": "learned_absolute"})
+    with pytest.raises(ValueError, match="'n_inner' is missing; a codeshell config"):
+        from_hf_config(config | {"n_inner": None})
 
 
 CODEGEN = {
@@ -106,8 +110,27 @@ def test_gpt_neo_has_windows_in_every_second_layer():
     assert total(GPT_NEO) == real(GPT_NEO)[1]
     windows = {group[0].attention.window: group[1] for group in from_hf_config(GPT_NEO).groups}
     assert windows == {None: 2, 16: 2}
-    with pytest.raises(ValueError, match="attention_types must name global or local for each of the 4 layers"):
-        from_hf_config(GPT_NEO | {"attention_types": [[["global", "local"], 3]]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [[["global", "local"], 3]],
+        [[["global"], "4"]],
+        [[["global", "local"]]],
+        [[["global"], 10**12]],
+        [[["global"], True]],
+        [["global", 4]],
+        [[[["global"]], 4]],
+        [[["sparse"], 4]],
+        [4],
+        [],
+        None,
+    ],
+)
+def test_gpt_neo_without_a_kind_for_each_layer_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match="attention_types must name global or local for each of the 4 layers, as"):
+        from_hf_config(GPT_NEO | {"attention_types": wrong})
 
 
 MINIMAX = {
@@ -124,6 +147,9 @@ def test_minimax_1_on_its_class_and_in_its_first_names():
     first = without | {"model_type": "minimax_m1", "attn_type_list": [0, 0, 0, 1], "postnorm": True}
     assert total(first) == total(MINIMAX)
     assert kv_cache.states_bytes(from_hf_config(first), tp=1) == 3 * 4 * 4 * 16 * 16
+    for name in ("minimax_m1", "minimax_text_01"):
+        with pytest.raises(ValueError, match=f"'attn_type_list' is missing; a {name} config says there"):
+            from_hf_config(without | {"model_type": name})
     for wrong in ([0, 1], [0, 0, 0, 2], [0, 0, 0, "1"]):
         with pytest.raises(ValueError, match="must name one of two kinds for each of the 4 layers"):
             from_hf_config(first | {"attn_type_list": wrong})
@@ -141,15 +167,34 @@ def test_minimax_m1_is_as_large_as_it_is_called():
     assert isinstance(model.groups[1][0].attention, Attention)
 
 
+LING_LITE = {
+    "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5632, "moe_intermediate_size": 1408,
+    "num_experts": 64, "num_experts_per_tok": 6, "num_shared_experts": 2, "num_attention_heads": 16,
+    "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 126464, "max_position_embeddings": 32768,
+    "use_bias": False,
+}  # fmt: skip
+
+
+def test_ming_has_a_router_for_images_and_one_for_sound_in_each_layer():
+    """inclusionAI, Ming: modeling_bailing_moe.py, BailingMoeSparseMoeBlock (image_gate, audio_gate)."""
+    assert total(LING_LITE | {"multi_gate": True}) - total(LING_LITE) == 2 * 64 * 2048 * 28
+    assert total(LING_LITE | {"multi_gate": False}) == total(LING_LITE)
+    behind_one = LING_LITE | {"model_type": "bailing_moe_v2", "first_k_dense_replace": 1}
+    assert total(behind_one | {"multi_gate": True}) - total(behind_one) == 2 * 64 * 2048 * 27
+
+
+def test_ling_1_has_a_bias_behind_attention_unless_its_file_says_none():
+    """configuration_bailing_moe.py: use_bias=True; configuration_bailing_moe_v2.py: use_bias=False."""
+    silent = {name: value for name, value in LING_LITE.items() if name != "use_bias"}
+    assert total(silent) - total(LING_LITE) == 28 * 2048
+    second = {"model_type": "bailing_moe_v2"}
+    assert total(silent | second) == total(LING_LITE | second)
+
+
 def test_ling_as_its_cards_print_it():
     """Ling-lite: 16.8 billion; Ling-mini-2.0: 16.26 billion."""
-    lite = {
-        "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5632, "moe_intermediate_size": 1408,
-        "num_experts": 64, "num_experts_per_tok": 6, "num_shared_experts": 2, "num_attention_heads": 16,
-        "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 126464, "max_position_embeddings": 32768,
-    }  # fmt: skip
-    assert round(total(lite) / 1e9, 1) == 16.8
-    mini = lite | {
+    assert round(total(LING_LITE) / 1e9, 1) == 16.8
+    mini = LING_LITE | {
         "model_type": "bailing_moe_v2", "intermediate_size": 5120, "moe_intermediate_size": 512, "num_experts": 256,
         "num_experts_per_tok": 8, "num_shared_experts": 1, "num_hidden_layers": 20, "head_dim": 128,
         "first_k_dense_replace": 1, "vocab_size": 157184,

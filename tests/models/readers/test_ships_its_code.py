@@ -87,6 +87,8 @@ def test_chatglm_is_glm_under_other_names():
         "tie_word_embeddings": False,
     }  # fmt: skip
     assert total(config) == real(near)[1] == 9_399_951_360
+    with pytest.raises(ValueError, match="pre_seq_len=64 is not understood; .*its encoder of a prefix holds weights"):
+        from_hf_config(config | {"pre_seq_len": 64})
 
 
 def test_deepseek_without_latents_has_llamas_attention():

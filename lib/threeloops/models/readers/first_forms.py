@@ -7,7 +7,7 @@ Source: modeling_*.py and configuration_*.py, as the makers publish them with th
         https://github.com/huggingface/transformers
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from threeloops.models.hf_layers import (
     plain_mlp,
     rotary_model,
 )
+from threeloops.models.layers.beside import Beside
 from threeloops.models.layers.lightning import Lightning
 
 
@@ -67,6 +68,8 @@ _CODESHELL_SAYS = {
 def _codeshell(fields: Fields, name: str) -> Model:
     """CodeShell: StarCoder 2's layers under GPT-2's names; the head is the table."""
     heads = fields.config.get("num_query_groups") if fields.config.get("group_query_attention") else None
+    if fields.config.get("n_inner") is None:
+        raise ValueError("'n_inner' is missing; a codeshell config says there how wide its MLP is")
     _moved(fields, {**_GPT, "num_query_groups": "num_key_value_heads"}, {"tie_word_embeddings": True})
     fields.config = {**fields.config, "num_key_value_heads": heads}
     fields.seen |= _CODESHELL_SAYS
@@ -122,11 +125,27 @@ def _gpt_neo(fields: Fields, name: str) -> Model:
     everything = replace(full, attention=replace(full.attention, qkv_bias=False))
     windowed = replace(full, attention=replace(full.attention, qkv_bias=False, window=fields.count("window_size")))
     kinds = {"global": everything, "local": windowed}
-    listed = [kind for names, times in fields.list_or_none("attention_types") or () for kind in names * times]
     depth = fields.count("num_layers")
-    if len(listed) != depth or not set(listed) <= set(kinds):
-        raise ValueError(f"attention_types must name global or local for each of the {depth} layers")
+    listed = _repeated(fields.list_or_none("attention_types") or [], most=depth)
+    if len(listed) != depth or any(kind not in kinds for kind in listed):
+        raise ValueError(
+            f"attention_types must name global or local for each of the {depth} layers, as"
+            f' [[["global", "local"], {depth // 2}]] does for {depth // 2 * 2}'
+        )
     return replace(model, groups=grouped(kinds[kind] for kind in listed))
+
+
+def _repeated(entries: Sequence[object], *, most: int) -> list[str]:
+    """The names of GPT-Neo's pairs, a list and how often it is repeated; nothing where one is no such pair."""
+    listed: list[str] = []
+    for entry in entries:
+        names, times = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, None)
+        if not isinstance(names, list | tuple) or type(times) is not int or not 0 < times <= most:
+            return []
+        if not all(isinstance(one, str) for one in names):
+            return []
+        listed += [*names] * times
+    return listed
 
 
 def _refined_web(fields: Fields, name: str) -> Model:
@@ -176,6 +195,8 @@ def _minimax(fields: Fields, name: str) -> Model:
     depth, kinds = num_layers(fields), fields.config.get("layer_types")
     if kinds is None:
         types = fields.config.get("attn_type_list")
+        if types is None and fields.model_type != "minimax":  # whose class alternates them
+            raise ValueError(f"'attn_type_list' is missing; a {fields.model_type} config says there what each layer is")
         kinds = ["full_attention" if layer % 2 == 0 else "linear_attention" for layer in range(depth)]
         if isinstance(types, list):
             kinds = [{0: "linear_attention", 1: "full_attention"}.get(one) for one in types if type(one) is int]
@@ -190,9 +211,19 @@ def _minimax(fields: Fields, name: str) -> Model:
     return rotary_model(fields, name, [mixers[kind] for kind in kinds], [mlp])
 
 
+def refuse_prefix(fields: Fields) -> None:
+    """ChatGLM with a tuned prefix keeps an encoder of it beside the model, whose weights no count here has.
+
+    Raises: ValueError where the file has one
+    """
+    why = "its encoder of a prefix holds weights that are not counted: take the field out to count the model without it"
+    fields.must_equal("pre_seq_len", 0, why)
+
+
 def chatglm_1(fields: Fields, name: str) -> Model:
     """ChatGLM 1: biases everywhere but in the head, norms with biases, a plain MLP of 4 times the width."""
-    fields.seen |= {"position_encoding_2d", "prefix_projection", "pre_seq_len", "layernorm_epsilon", "gmask_token_id"}
+    refuse_prefix(fields)
+    fields.seen |= {"position_encoding_2d", "prefix_projection", "layernorm_epsilon", "gmask_token_id"}
     usual: dict[str, Any] = {"tie_word_embeddings": False, "max_sequence_length": 2048, "hidden_act": "gelu"}
     fields.config = {**usual, **fields.config}
     heads, hidden = fields.count("num_attention_heads"), fields.count("hidden_size")
@@ -213,15 +244,19 @@ def chatglm_1(fields: Fields, name: str) -> Model:
 
 # How logits and scores are scaled; `intermediate_size` is that of dense layers, of which Ling 1 has none.
 _BAILING_SAYS = {
-    "norm_head", "norm_softmax", "multi_gate", "image_patch_token", "score_function", "moe_router_enable_expert_bias",
+    "norm_head", "norm_softmax", "image_patch_token", "score_function", "moe_router_enable_expert_bias",
     "moe_shared_expert_intermediate_size", "output_dropout", "use_rmsnorm", "max_window_layers", "router_dtype",
     "intermediate_size",
 }  # fmt: skip
 
 
-def _bailing(fields: Fields, name: str, *, qk_norm: bool) -> Model:
-    """Ling 1 and 2 (and Ming's text): routed experts with shared ones beside them behind the first, dense layers."""
-    usual: dict[str, Any] = {"first_k_dense_replace": 0, "use_bias": False, "use_qkv_bias": False, "head_dim": None}
+def _bailing(fields: Fields, name: str, *, first: bool) -> Model:
+    """Ling 1 and 2 (and Ming's text): routed experts with shared ones beside them behind the first, dense layers; Ming
+    has a router for images and one for sound beside each of text.
+    """
+    qk_norm = not first
+    usual: dict[str, Any] = {"first_k_dense_replace": 0, "use_bias": first, "use_qkv_bias": False, "head_dim": None}
+    usual |= {"multi_gate": False}
     usual |= {"num_shared_experts": 0, "tie_word_embeddings": False, "hidden_act": "silu", "use_qk_norm": qk_norm}
     _moved(fields, {}, usual)
     fields.seen |= _BAILING_SAYS
@@ -239,7 +274,12 @@ def _bailing(fields: Fields, name: str, *, qk_norm: bool) -> Model:
     )
     dense, depth = fields.count("first_k_dense_replace", at_least=0), num_layers(fields)
     mlps = [gated_mlp(fields) if layer < dense else sparse for layer in range(depth)]
-    return rotary_model(fields, name, [attention], mlps)
+    model = rotary_model(fields, name, [attention], mlps)
+    if not fields.flag("multi_gate"):
+        return model
+    routers = Beside(name="routers for images and sound", others=2 * sparse.num_experts * model.hidden)
+    groups = ((replace(layer, beside=routers if layer.mlp is sparse else None), many) for layer, many in model.groups)
+    return replace(model, groups=tuple(groups))
 
 
 FIRST_FORMS: dict[str, Callable[[Fields, str], Model]] = {
@@ -250,8 +290,8 @@ FIRST_FORMS: dict[str, Callable[[Fields, str], Model]] = {
     "RefinedWeb": _refined_web,
     "RefinedWebModel": _refined_web,
     "minimax": _minimax,
-    "bailing_moe": lambda fields, name: _bailing(fields, name, qk_norm=False),
-    "bailing_moe_v2": lambda fields, name: _bailing(fields, name, qk_norm=True),
+    "bailing_moe": lambda fields, name: _bailing(fields, name, first=True),
+    "bailing_moe_v2": lambda fields, name: _bailing(fields, name, first=False),
     "minimax_text_01": _minimax,
     "minimax_m1": _minimax,
 }

@@ -18,7 +18,7 @@ from threeloops.models.architecture import Attention, DenseMlp, Model, MoeMlp, R
 from threeloops.models.hf_fields import Fields
 from threeloops.models.hf_layers import configured_attention, gated_mlp, plain_mlp, rotary_model
 from threeloops.models.layers.states import GatedLinear
-from threeloops.models.readers.first_forms import chatglm_1
+from threeloops.models.readers.first_forms import chatglm_1, refuse_prefix
 from threeloops.models.recurrent_layers import DeltaState
 
 
@@ -76,7 +76,7 @@ def _qwen(fields: Fields, name: str) -> Model:
 
 _CHATGLM_SAYS = {
     "apply_query_key_layer_scaling", "attention_softmax_in_fp32", "bias_dropout_fusion", "fp32_residual_connection",
-    "layernorm_epsilon", "original_rope", "rope_ratio", "rmsnorm", "post_layer_norm", "seq_length", "pre_seq_len",
+    "layernorm_epsilon", "original_rope", "rope_ratio", "rmsnorm", "post_layer_norm", "seq_length",
     "prefix_projection", "vocab_size", "num_hidden_layers",
 }  # fmt: skip
 
@@ -86,6 +86,7 @@ def _chatglm(fields: Fields, name: str) -> Model:
     fields.seen |= _CHATGLM_SAYS
     if "inner_hidden_size" in fields.config:
         return chatglm_1(fields, name)
+    refuse_prefix(fields)
     only = {"add_bias_linear": False, "rmsnorm": True, "post_layer_norm": True}
     for field, value in (only | {"apply_residual_connection_post_layernorm": False}).items():
         fields.must_equal(field, value, "no published ChatGLM has the other")
