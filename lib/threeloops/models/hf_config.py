@@ -93,7 +93,11 @@ def _model(config: Mapping[str, Any], *, name: str) -> Model:
             return replace(model, noted=(other[1], *model.noted))
     if model_type not in READ:
         if own := read_by_its_fields(config):
-            model = _model(own[0], name=name)
+            try:
+                model = _model(own[0], name=name)
+            except ValueError as error:
+                why = str(error).partition("; it may change a count")[0]
+                raise UnreadTypeError(f"{own[1]}, it is refused: {why}; {_LISTED}") from error
             return replace(model, noted=(own[1], *model.noted))
         if "model_type" not in config:
             raise ValueError(f"'model_type' is missing, which every config.json has; {_LISTED}")

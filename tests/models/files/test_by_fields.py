@@ -2,12 +2,9 @@
 
 import pytest
 from tests.models.small_configs import real, small
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-)
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from threeloops.models.hf_config import READ, from_hf_config
+from threeloops.models.hf_config import READ, UnreadTypeError, from_hf_config
 from threeloops.models.hf_not_read import NOT_READ, ON_THEIR_CLASS
 from threeloops.models.parameters import model_parameters
 
@@ -65,10 +62,29 @@ def test_other_layers_are_refused(other):
 def test_a_type_that_transformers_knows_is_not_guessed():
     without = {name: value for name, value in OWN.items() if name != "auto_map"}
     assert from_hf_config(without) == from_hf_config(OWN)  # trained from nothing by a program of its own
-    with pytest.raises(ValueError, match="model_type='diffllama' is not read"):
-        from_hf_config(without | {"model_type": "diffllama"})
-    text = {name for name in {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}}
-    assert text - {*READ, *NOT_READ} == ON_THEIR_CLASS
+    assert {*CONFIG_MAPPING_NAMES} - {*READ, *NOT_READ} == ON_THEIR_CLASS
+
+
+@pytest.mark.parametrize("own_code", [{}, {"auto_map": {}}])
+@pytest.mark.parametrize(
+    "name",
+    ["diffllama", "csm", "higgs_audio_v2", "eurobert", "moonshine_streaming", "hrm_text", "axk1", "longcat_flash"],
+)
+def test_no_class_of_transformers_is_guessed_whatever_code_the_file_names(name, own_code):
+    without = {field: value for field, value in OWN.items() if field not in ("auto_map", "architectures")}
+    for fields in (without, small("deepseek_v3") | {"further_experts": 3}):
+        with pytest.raises(UnreadTypeError, match=f"model_type='{name}' is not read; "):
+            from_hf_config(fields | {"model_type": name} | own_code)
+    within = {"model_type": "kite", "text_config": without | {"model_type": name}}
+    with pytest.raises(UnreadTypeError, match=f"'kite' is not read: its decoder is of model_type='{name}'"):
+        from_hf_config(within | own_code)
+
+
+def test_what_deepseeks_reader_refuses_is_of_a_type_that_is_not_read():
+    own = small("deepseek_v3") | {"model_type": "holmes", "zero_expert_num": 5}
+    with pytest.raises(UnreadTypeError, match="'holmes' is not known, .* it is refused: 'zero_expert_num'") as refused:
+        from_hf_config(own)
+    assert "remove" not in str(refused.value)
 
 
 def test_one_expert_is_a_dense_block_and_another_activation_no_llama():
@@ -123,6 +139,16 @@ def test_a_class_that_is_no_language_models_is_named(name):
     [
         ({"num_blocks": 8, "emb_dim": 64}, "no field is called 'hidden_size', as a Llama's is"),
         ({name: OWN[name] for name in OWN if name != "model_type"} | {"memory_slots": 4}, "'memory_slots' speaks of"),
+        (OWN | {"architectures": ["KiteModel"]}, "its architectures name 'KiteModel', which is not known to be"),
+        *(
+            (OWN | {"hidden_act": "gelu"} | harmless, "hidden_act='gelu' is no Llama's, which is 'silu'")
+            for harmless in (
+                {"layer_types": ["full_attention"] * 3},
+                {"output_hidden_states": True},
+                {"pad_token_index": 7},
+                {"num_experts": 1},
+            )
+        ),
         ({"text_model_id": "meta-llama/Llama-3.1-8B"}, "it names its decoder, 'meta-llama/Llama-3.1-8B', and does not"),
     ],
 )

@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from threeloops import checks
 from threeloops.models.hf_fields import CHANGES_NO_COUNT, NUMBERS_OF_TOKENS, OUTSIDE_THE_DECODER, may_build
 from threeloops.models.hf_not_read import NOT_READ, ON_THEIR_CLASS
 
@@ -50,32 +51,52 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     """The config under Llama's or DeepSeek V3's type, and what was assumed for it; None where it is of another kind, or
     where its type is one that transformers knows and that has no reader here.
     """
-    named = config.get("architectures")
-    head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
-    elsewhere = config.get("model_type") in {*ON_THEIR_CLASS, *NOT_READ} or "model_type" not in config
-    if ("auto_map" not in config and elsewhere) or (named and not head.endswith(_HEADS)):
+    part = _decoder_of(config)
+    unnamed = "model_type" not in config and "auto_map" not in config
+    if unnamed or _known_elsewhere(config) or _known_elsewhere(part) or _other_class(config):
         return None
-    for field in _PARTS:
-        part = config.get(field)
-        if isinstance(part, Mapping) and "hidden_size" not in config:
-            outside: dict[str, Any] = {"auto_map": {}, "model_type": config.get("model_type")}
-            return read_by_its_fields({**part, **outside, "architectures": named})
     kind = f"model_type={config['model_type']!r} is not known" if "model_type" in config else "model_type is missing"
     said = f"{kind}, and its code was not seen: read as"
-    if all(config.get(name) for name in _DEEPSEEK):
-        return {
-            **config,
-            "model_type": "deepseek_v3",
-            "architectures": None,
-        }, f"{said} DeepSeek V3, whose fields it has"
-    acts = {str(config[name]) for name in _ACT_NAMES if config.get(name) is not None}
-    if any(type(config.get(name)) is not int for name in _NEEDED) or not acts <= set(_ACTS):
+    if all(part.get(name) for name in _DEEPSEEK):
+        own = {"model_type": "deepseek_v3", "architectures": None}
+        return {**part, **own}, f"{said} DeepSeek V3, whose fields it has"
+    if _no_llama(part):
         return None
-    one_mlp = config.get("num_experts") == 1
-    known = {*_LLAMA, *_KEPT, "auto_map", "model_type", "architectures", "bias"}
-    others = [
+    kept = {name: part[name] for name in (*_LLAMA, *_KEPT) if part.get(name) is not None}
+    if isinstance(part.get("bias"), bool):
+        kept.setdefault("attention_bias", part["bias"])
+    passed = [name for name in _further(part) if not _BESIDE.search(name)]
+    said += " a Llama, whose fields it has"
+    if passed:
+        said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)
+    return {**kept, "model_type": "llama"}, said
+
+
+def _known_elsewhere(config: Mapping[str, Any]) -> bool:
+    """Whether transformers has a class for this type, whatever code the file names for itself."""
+    return isinstance(named := config.get("model_type"), str) and named in {*ON_THEIR_CLASS, *NOT_READ}
+
+
+def _decoder_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of the file that describes its decoder; the file itself where it does."""
+    inside = next((config[name] for name in _PARTS if isinstance(config.get(name), Mapping)), None)
+    return config if inside is None or "hidden_size" in config else _decoder_of(inside)
+
+
+def _other_class(config: Mapping[str, Any]) -> str:
+    """The class that the file names, where that is no language model's; empty where it names none."""
+    named = config.get("architectures")
+    head = str(named[0]) if isinstance(named, list | tuple) and len(named) == 1 else ""
+    return "" if not named or head.endswith(_HEADS) else head or "several"
+
+
+def _further(part: Mapping[str, Any]) -> list[str]:
+    """Fields that a Llama has not and that may build something."""
+    one_mlp = part.get("num_experts") == 1
+    known = {*_LLAMA, *_KEPT, *_ACT_NAMES, "auto_map", "model_type", "architectures", "bias"}
+    return [
         name
-        for name, value in config.items()
+        for name, value in part.items()
         if name not in known | CHANGES_NO_COUNT | OUTSIDE_THE_DECODER
         and not name.endswith(NUMBERS_OF_TOKENS)
         and not name.startswith("_")
@@ -83,16 +104,20 @@ def read_by_its_fields(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
         and not (one_mlp and _OF_EXPERTS.search(name))
         and not (name == "layer_types" and isinstance(value, list) and all(one == "full_attention" for one in value))
     ]
-    if any(_of_other_layers(name) for name in others):
-        return None
-    kept = {name: config[name] for name in (*_LLAMA, *_KEPT) if config.get(name) is not None}
-    if isinstance(config.get("bias"), bool):
-        kept.setdefault("attention_bias", config["bias"])
-    passed = [name for name in others if not _BESIDE.search(name)]
-    said += " a Llama, whose fields it has"
-    if passed:
-        said += f"; not read: {', '.join(passed[:_MOST])}" + f" and {len(passed) - _MOST} more" * (len(passed) > _MOST)
-    return {**kept, "model_type": "llama"}, said
+
+
+def _no_llama(part: Mapping[str, Any]) -> str:
+    """What keeps the fields from being a Llama's; empty where nothing does."""
+    for name in _NEEDED:
+        if type(part.get(name)) is not int:
+            return f"no field is called {name!r}, as a Llama's is"
+    for name in _ACT_NAMES:
+        if part.get(name) is not None and str(part[name]) not in _ACTS:
+            return f"{name}={checks.shortened(part[name])} is no Llama's, which is 'silu'"
+    for name in _further(part):
+        if _of_other_layers(name):
+            return f"{name!r} speaks of layers that a Llama has not"
+    return ""
 
 
 def _of_other_layers(name: str) -> bool:
@@ -110,16 +135,15 @@ def why_not_by_its_fields(config: Mapping[str, Any]) -> str:
     >>> why_not_by_its_fields({"model_type": "kite", **sizes, **heads, "num_memory_slots": 4})
     ": its code was not seen, and 'num_memory_slots' speaks of layers that a Llama has not"
     """
-    if config.get("model_type") in {*ON_THEIR_CLASS, *NOT_READ}:
+    if _known_elsewhere(config):
         return ""
-    part = next((config[name] for name in _PARTS if isinstance(config.get(name), Mapping)), config)
+    part = _decoder_of(config)
+    if _known_elsewhere(part):
+        return f": its decoder is of model_type={part['model_type']!r}, which is not read either"
     named = config.get("text_model_id") or (part is not config and part.get("_name_or_path"))
     if "num_hidden_layers" not in part and isinstance(named, str) and named.isprintable():
         return f": it names its decoder, {named[:60]!r}, and does not describe it: give that one's config.json"
-    for name in _NEEDED:
-        if type(part.get(name)) is not int:
-            return f": its code was not seen, and no field is called {name!r}, as a Llama's is"
-    for name, value in part.items():
-        if _of_other_layers(name) and may_build(value):
-            return f": its code was not seen, and {name!r} speaks of layers that a Llama has not"
-    return ""
+    why = _no_llama(part)
+    if not why and (other := _other_class(config)):
+        why = f"its architectures name {checks.shortened(other)}, which is not known to be a language model's"
+    return f": its code was not seen, and {why}" if why else ""
