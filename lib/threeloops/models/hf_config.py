@@ -124,7 +124,6 @@ _LISTED = "`threeloops sources --types` lists the types that are"
 
 def _same_letters(model_type: object) -> str:
     """A type that is written the same but for its case and signs; near letters alone are another architecture."""
-
     same = by_letters(READ).get(squeezed(model_type))
     return f" (did you mean {same!r}?)" if same else ""
 
