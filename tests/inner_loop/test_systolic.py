@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from threeloops.drills.gpu_kernels.systolic import FEW
 from threeloops.facts import hardware
 from threeloops.inner_loop.kernels import systolic
 
@@ -11,8 +12,8 @@ Matrix = list[list[int]]
 
 
 def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
-    """The product by a square of cells, and the cycles from the first row of the first tile to when another tile could
-    follow the last.
+    """The product by a square of cells, and the cycles from its first row to the first row of the next product, which
+    follows at once (here the same once more).
 
     A cell holds two weights: one that multiplies, and one of the next tile. Inputs move right, sums and coming weights
     down, a cell per cycle; a tile's first row tells each cell to take its next weight into use. One weight enters a
@@ -20,6 +21,8 @@ def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
     """
     rows, inner, columns = len(left), len(right), len(right[0])
     places = [(top, start) for start in range(0, columns, side) for top in range(0, inner, side)]
+    tiles = len(places)
+    places.append(places[0])  # of the next product, whose first row is awaited
 
     def weights(tile: int, j: int) -> list[int]:
         """Of a column of cells, from the top down; what the matrix does not have is zero."""
@@ -37,7 +40,7 @@ def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
     sums: dict[tuple[int, int], int] = {}
     product = [[0] * columns for _ in range(rows)]
     tile, row = 0, 0
-    while tile < len(places) or inputs:
+    while tile <= tiles or inputs:
         fallen = {}
         for j in cells:
             if to_come[j]:
@@ -48,9 +51,9 @@ def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
             if i == keeper:
                 waiting[j][i] = number
         falling = {cell: one for cell, one in fallen.items() if cell[0] < one[1]}
-        if tile < len(places) and (row or not to_come[0]):
+        if tile <= tiles and (row or not to_come[0]):
             entered.append((tile, row))
-            tile, row = (tile, row + 1) if row + 1 < rows else (tile + 1, 0)
+            tile, row = (tile, row + 1) if row + 1 < rows and tile < tiles else (tile + 1, 0)
         else:
             entered.append(None)
         moved, added = {}, {}
@@ -71,11 +74,10 @@ def flow(left: Matrix, right: Matrix, side: int) -> tuple[Matrix, int]:
                 moved[i, j] = came
                 added[i, j] = sums.get((i - 1, j), 0) + came[2] * active[i][j]
                 column = places[came[0]][1] + j
-                if i == side - 1 and column < columns:
+                if i == side - 1 and column < columns and came[0] < tiles:
                     product[came[1]][column] += added[i, j]
         inputs, sums = moved, added
-    last = max(cycle for cycle, now in enumerate(entered) if now and now[1] == 0)
-    return product, last + max(rows, side)  # one more tile would have to be shifted in, too
+    return product, entered.index((tiles, 0))
 
 
 def test_cells_that_pass_on_what_they_get_multiply_in_as_many_cycles() -> None:
@@ -96,6 +98,14 @@ def test_cells_that_pass_on_what_they_get_multiply_in_as_many_cycles() -> None:
             for line in left
         ]
         assert cycles == systolic.systolic_cycles(rows=rows, inner=inner, columns=columns, side=side)
+
+
+def test_the_drill_asks_for_what_the_cells_take() -> None:
+    for seed in range(8):
+        p = FEW.small(random.Random(seed))
+        _product, cycles = flow([[1] * p.inner] * p.rows, [[1] * p.columns] * p.inner, p.side)
+        assert FEW.derive(p).value == pytest.approx(cycles / (p.ghz * 1e9), rel=1e-12)
+        assert "from this matmul's first row to the next one's" in FEW.ask(p)  # no other end is meant
 
 
 def test_full_arrays_make_the_peak_that_google_prints() -> None:

@@ -137,7 +137,8 @@ FEW = Drill(
         f"A TPU's matrix unit is a square of {p.side} × {p.side} cells at {p.ghz} GHz. A tile of weights"
         " stands in it while rows of inputs flow through, one row per cycle; meanwhile the next tile of weights is"
         f" shifted in, a row per cycle, too. {p.rows} tokens are multiplied by a matrix of {p.inner:,} × {p.columns:,}"
-        " weights. How long is the unit busy (filling and draining it left out)?"
+        " weights, and the next matmul follows at once, its first tile like any other. How long is it from this"
+        " matmul's first row to the next one's?"
     ),
     derive=lambda p: Derivation(
         value=_few_s(p),

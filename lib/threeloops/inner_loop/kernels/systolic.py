@@ -17,13 +17,13 @@ from threeloops.inner_loop.padding import padded
 
 
 def systolic_cycles(*, rows: int, inner: int, columns: int, side: int) -> int:
-    """Cycles that a rows × inner by inner × columns product keeps an array of side × side cells.
+    """Cycles that a rows × inner by inner × columns product keeps an array of side × side cells: from its first row to
+    the first row of a product that follows at once.
 
     Formula:  ceil(inner / side) * ceil(columns / side) * max(rows, side)
     Units:    one row of `side` numbers enters per cycle; a cell does one multiply-add per cycle
     Assumes:  the weights (inner × columns) stand still, a tile of side × side at a time; the next tile shifts in, a row
-              per cycle, while the rows of this one flow; filling the array before the first row and draining it after
-              the last are left out
+              per cycle, while the rows of this one flow, and so does the first tile of the product that follows
     Source:   Jouppi et al., 2017, arXiv:1704.04760, section 2 (a row per cycle; two tiles, so that the 256 cycles of
               shifting one in are hidden)
     Counted:  tests.inner_loop.test_systolic.flow
