@@ -1,10 +1,11 @@
 """Systolic arrays: cells that multiply, cycle by cycle, and what vendors print."""
 
+import math
 import random
 
 import pytest
 
-from threeloops.drills.gpu_kernels.systolic import FEW
+from threeloops.drills.gpu_kernels.systolic import FEW, LAYOUT
 from threeloops.facts import hardware
 from threeloops.inner_loop.kernels import systolic
 
@@ -124,15 +125,35 @@ def test_fewer_rows_than_the_side_save_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "printed"),
-    [  # How to Scale Your Model, part 2, at commit 04d8de58: "smaller axes are padded to 128"
-        ((8, 16), 8 * 128 * 4),
-        ((3, 5), 8 * 128 * 4),
-        ((2, 9, 129), 2 * 16 * 256 * 4),
+    ("shape", "rows", "element", "unpadded", "more"),
+    [  # XLA's own lists of what filled a TPU's HBM, in the order in memory: size without padding, and memory beyond it
+        ((246_534, 1280), 8, 4, "1.17G", "10.0K"),  # github.com/salesforce/ctrl/issues/38
+        ((8_388_608, 8, 4), 8, 4, "1.00G", "31.00G"),  # github.com/DifferentiableUniverseInitiative/flowpm/issues/27
+        ((12_582_912, 1), 8, 4, "48.00M", "5.95G"),  # github.com/pytorch/xla/issues/1965
+        ((2048, 128, 1, 2048), 4, 2, "1.00G", "3.00G"),  # github.com/pytorch/xla/issues/6674
+        ((29_184, 1, 2560), 2, 4, "285.00M", "285.00M"),  # github.com/pytorch/xla/issues/3041
     ],
 )
-def test_arrays_lie_in_whole_tiles(shape: tuple[int, ...], printed: int) -> None:
-    assert systolic.laid_out_bytes(shape=shape, tile=(8, 128), bytes_per_element=4) == printed
+def test_arrays_take_what_xla_reports(
+    shape: tuple[int, ...], rows: int, element: int, unpadded: str, more: str
+) -> None:
+    alone = math.prod(shape) * element
+    laid_out = systolic.laid_out_bytes(shape=shape, tile=(rows, 128), bytes_per_element=element)
+    assert reported(alone, unpadded) == unpadded
+    assert reported(laid_out - alone, more) == more
+
+
+def reported(size: float, like: str) -> str:
+    """A size with the prefix and the decimals of another, cut off as XLA does."""
+    scale = 10 ** len(like[:-1].partition(".")[2])
+    cut = math.floor(size / {"K": 2**10, "M": 2**20, "G": 2**30}[like[-1]] * scale) / scale
+    return f"{cut:.{len(str(scale)) - 1}f}{like[-1]}"
+
+
+def test_the_drill_draws_no_rows_that_lie_in_smaller_tiles() -> None:
+    rows = {LAYOUT.draw(random.Random(seed)).rows for seed in range(200)}
+    assert min(rows) > 4  # of one row the lists above have tiles of 4 × 128 and of 2 × 128
+    assert any(one % 8 for one in rows)
 
 
 def test_what_is_no_array_is_refused() -> None:

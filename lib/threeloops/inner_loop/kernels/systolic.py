@@ -39,7 +39,7 @@ def laid_out_bytes(*, shape: Sequence[int], tile: tuple[int, int], bytes_per_ele
     """Bytes that an array takes where memory holds its last two dimensions in whole tiles.
 
     Formula:  product of the leading dimensions * padded(second last) * padded(last) * bytes_per_element
-    Units:    tile: (sublanes, lanes), on TPUs (8, 128)
+    Units:    tile: (sublanes, lanes), on TPUs (8, 128); XLA takes (4, 128), (2, 128) where there are as few rows
     Assumes:  dimensions in the order in which they lie in memory; a compiler may order them anew to pad less
     Raises:   ValueError for fewer than two dimensions
     Source:   Google Cloud, Cloud TPU performance guide, read in 2026 (chunks of 128 × 8; tensors in HBM are rounded up)
