@@ -92,7 +92,11 @@ SAME = 0.01  # what rounding to three digits makes of one size in two units
 _CAPITALS = re.compile(
     r"\b(?:Kilo|Mega|Giga|Tera|Kibi|Mebi|Gibi|Tebi|Second|Minute|Hour|Day|Watt|Token|Dollar|Met)(?=[a-z])|\bWatt\b"
 )
-_OTHER_MONEY = re.compile(r"[€£¥₹₩]|\b(?:EUR|euros?|GBP|quid|CHF|JPY|yen|CNY|RMB|yuan|INR|rupees?)\b", re.IGNORECASE)
+_OTHER_MONEY = re.compile(
+    r"[€£¥￥₹₩]|\b(?:EUR|euros?|GBP|quid|CHF|JPY|yen|CNY|RMB|yuan|INR|rupees?|AUD|CAD|HKD|NZD|SGD|TWD)\b"
+    r"|(?-i:\b(?:AU?|CA?|HK|NZ|SG?|NT|R|MX)\\?\$)|\b(?:Australian|Canadian|Hong Kong|Singapore|New Zealand) dollars?",
+    re.IGNORECASE,
+)
 _UNIT = re.compile(r"^[A-Za-zµμ%×/*·. ]{0,40}$")
 
 
@@ -213,8 +217,8 @@ def _factor(unit: str, like: str, example: str) -> float:
             registry.Quantity(1, registry.parse_units(spelled)).to(registry.parse_units(like or "times")).magnitude
         )
     except pint.DimensionalityError:
-        if unit_asked.startswith("dollar") and like != "dollar":
-            raise UnreadableError(f"a $ is money, which was not asked; give it like {example}") from None
+        if unit_asked.startswith(("dollar", "USD")) and like != "dollar":
+            raise UnreadableError(f"dollars are money, which was not asked; give it like {example}") from None
         raise UnreadableError(f"{unit_asked!r} does not measure what was asked; give it like {example}") from None
     except Exception:
         raise UnreadableError(f"{unit_asked!r} is not a unit that this book knows; give it like {example}") from None

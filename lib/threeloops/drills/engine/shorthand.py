@@ -28,7 +28,7 @@ _BEHIND = re.compile(
     re.IGNORECASE,
 )
 _ISH = re.compile(r"(?<=\d)\s?-?ish\b", re.IGNORECASE)
-_WORKED_OUT = re.compile(r"^[\d.,\s]*[*×·^/+][\d.,\s*×·x^/+()]*=\s*(?=[\d.])")  # 9*8 = 72
+_WORKED_OUT = re.compile(r"^[$\d.,\s]*[*×·^/+][$\d.,\s*×·x^/+()]*=\s*(?=[$\d.])")  # 9*8 = 72
 _ENCLOSED = re.compile(r"^\(([^()]+)\)$")
 _A_SECOND = re.compile(r"(?<=[A-Za-z])\s+(?:an?|each|every)\s+(?=[A-Za-z]+(?:\s|$))")
 _PRECISION = re.compile(r"\s+(?:dense|bf16|fp16|fp8|fp32|tf32|int8)$", re.IGNORECASE)
@@ -36,11 +36,13 @@ _OPERATIONS = re.compile(r"\bfloating[ -]point (?:operations|ops)\b", re.IGNOREC
 _GROUPED = re.compile(r"^([+-]?\d{1,3}(?:[ _'’\u00a0\u2009\u202f]\d{3})+)(?![\d.,]*\d)")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _POWER = re.compile(r"(?<=\d)([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
-_SCIENTIFIC = re.compile(r"^([+-]?\d[\d.]*)\s*[x×·*]\s*10\s*(?:\^|\*\*)\s*\(?([+-]?\d{1,3})\)?(?![\d.])")
+_SCIENTIFIC = re.compile(r"^((?:US)?\$?\s*[+-]?\d[\d.]*)\s*[x×·*]\s*10\s*(?:\^|\*\*)\s*\(?([+-]?\d{1,3})\)?(?![\d.])")
 _MONEY = re.compile(r"^(?:(?:US|U\.S\.)?\$|USD\b)\s*([\d.,]+(?:e[+-]?\d{1,3})?)\s*(.*)$", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"^([\d.,]+(?:e[+-]?\d{1,3})?\s*(?:[kKMB]|thousand|million|billion)?)\s*(?:(?:US)?\$|usd\b)\s*(.*)$"
 )
+_MONEY_SUM = re.compile(r"^([*×·+^–-]\s*[$\d(][$\d.,\s*×·^/+()–-]*)(.*)$")
+_MONEY_AGAIN = re.compile(r"^(?:\(.*\)|=.*|/\s?[A-Za-z -]+|[,;:.]*)$")  # said once more, or of what it is
 _MILLION = re.compile(r"^(?:m|MM|mln|mio)\b\.?")  # as money is written
 _PART = re.compile(
     r"(\d+(?:\.\d+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms)(?![a-z])\s*(?:and\s+|,\s*)?"
@@ -92,7 +94,7 @@ _LARGE = ("thousand", "million", "billion")
 _SHARE = re.compile(
     rf"^(\d+ )?(?:an? )?({'|'.join(_SHARES)})s?(?:(?:\s+of)?\s+an?(?=\s)|\s+of(?=\s)|(?=[\s%]|$))", re.IGNORECASE
 )
-_AND_A_HALF = re.compile(r"^(?:(\d+) and (?:a |one )?half|(\d+) (\d)/([1-9])(?=\s|$))\b", re.IGNORECASE)
+_AND_A_HALF = re.compile(r"^(?:(\d+) and (?:a |one )?half|(\d+) +(\d)/([1-9])(?=\s|$))\b", re.IGNORECASE)
 _UNIT_AND_A_HALF = re.compile(r"^(second|minute|hour|day|week|year) and a half$", re.IGNORECASE)
 _FOLD = re.compile(r"^(two|three|four|five|six|seven|eight|nine|ten)-?fold\b", re.IGNORECASE)
 _MULTIPLES = {
@@ -106,10 +108,17 @@ _ROOT = re.compile(r"(\d)?\s*(?:√|\bsqrt)\s*(?:(\([\d.+*/ ]+\))|([\d.]+))")
 _DECIMAL_COMMA = re.compile(r"^([+-]?\$?)(?:(\d{1,3}(?:\.\d{3})+),(\d+)|(0),(\d+)|(\d+),(\d{1,2}|\d{4,}))(?![\d.,])")
 _RATIO = re.compile(r"^(\d+(?:\.\d+)?)\s*(?::|-?to-?|\s+to\s+)\s*(\d+(?:\.\d+)?)$")
 _MARKED = re.compile(r"^(\*\*|`|__|\*|_)(.+)\1$")  # as a notebook sets it off
-_TEX_SIGNS = {"times": "×", "cdot": "×", "approx": "~", "sim": "~", "mu": "µ", "quad": " "}
+_TEX_SIGNS = {"times": "×", "cdot": "×", "approx": "~", "sim": "~", "mu": "µ", "upmu": "µ", "textmu": "µ", "quad": " "}
 _TEX_SIGN = re.compile(rf"\\({'|'.join(_TEX_SIGNS)})(?![A-Za-z])")
 _TEX_AROUND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|operatorname|boxed|rm)\s?\{([^{}]*)\}")
-_TEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([\d.,\s]+)\}\s?\{([\d.,\s]+)\}")
+_TEX_FRACTION = re.compile(
+    r"(\d(?:\\,|[\s$])*)?\\[dt]?frac\s?\{([\d.,\s]+)\}\s?\{([\d.,\s]+)\}(?=(\$?(?:\d|\\[dt]?frac))?)"
+)
+_TEX_MICRO = re.compile(r"µ\s+(?=s(?:ec(?:ond)?s?)?\b)")
+_TEX_NUMBER = re.compile(  # a number between a pair of dollars
+    r"\$\$?(\s*[~+-]?\s*\0?\s*[\d.](?:[\d.,\s*×·^/+()eE-]*[\d)])?\s*(?:[kKMB]|thousand|million|billion)?\s*\0?)\$\$?(?![\d.])"
+)
+_MONEY_NAMED = re.compile(r"\0|dollars?|USD|cents?|\bcts?\b|¢|bucks?|grand", re.IGNORECASE)
 _TEX_SPACE = re.compile(r"\\[,;:! ]|(?<=[$\d])~|\{([.,])\}")
 _POINTS_GROUP = re.compile(r"^([+-]?\d{1,3}(?:\.\d{3}){2,})(?![\d.,])")
 _OCTETS = re.compile(r"^([kKMGT]i?)o(?=$|/| per )")
@@ -157,28 +166,37 @@ def bare(written: str, *, like: str = "") -> str:
 
 
 def without_tex(text: str, *, money: bool) -> str:
-    """What TeX sets, in the signs that it stands for. A pair of dollars is TeX's, and of money alone a dollar, too.
+    """What TeX sets, in the signs that it stands for. A pair of dollars is TeX's, and of money alone a dollar, too,
+    where it encloses one number.
 
     >>> [
     ...     without_tex(one, money=False)
     ...     for one in ("$20.88$ GB", r"\\(2.1 \\times 10^{10}\\)\\,\\mathrm{B}", r"$\\approx 46\\%$")
     ... ]
     ['20.88 GB', '2.1 × 10^10  B', '~ 46%']
-    >>> [without_tex(one, money=True) for one in ("$20.88$", r"\\$20.88", "$20.88$ dollars", "$~43")]
-    ['$20.88', '$20.88', '20.88 dollars', '$43']
+    >>> [without_tex(one, money=True) for one in ("$20.88$", r"\\$20.88", "$20.88$ dollars", "$~43", "$24 ($3 * 8)")]
+    ['$20.88', '$20.88', '20.88 dollars', '$43', '$24 ($3 * 8)']
     """
-    if "\\" not in text and "$" not in text:
+    if not re.search(r"[\\$]|\{[.,]\}", text):
         return text
     text, before = text.replace("\\$", "\0").replace("\\%", "%"), ""
     while text != before:
         before, text = text, _TEX_AROUND.sub(r" \1", text)
-    text = _TEX_FRACTION.sub(r"\1/\2", re.sub(r"\^\{([^{}]*)\}", r"^\1", text))
+    text = _TEX_FRACTION.sub(_fraction, re.sub(r"\^\{([^{}]*)\}", r"^\1", text))
     text = _TEX_SIGN.sub(lambda found: _TEX_SIGNS[found[1]], _TEX_SPACE.sub(lambda found: found[1] or " ", text))
-    text = re.sub(r"\\[()]", "", text)
-    if text.count("$") % 2 == 0:
-        inner = text.replace("$", "")
-        text = f"${inner.strip()}" if money and inner != text and not re.search("[A-Za-z¢\0]", inner) else inner
+    text = _TEX_MICRO.sub("µ", re.sub(r"\\[()]", "", text))
+    if money:
+        sign = "" if _MONEY_NAMED.search(text) else "$"
+        text = _TEX_NUMBER.sub(lambda found: sign + found[1].strip(), text)
+    elif text.count("$") % 2 == 0:
+        text = text.replace("$", "")
     return re.sub(r"^\$\s+(?=\d)", "$", text.replace("\0", "$")).strip()
+
+
+def _fraction(found: re.Match[str]) -> str:
+    """A fraction of TeX's; beside another number it stands apart: one and a half is not 11 halves."""
+    before, upper, lower, behind = found.groups()
+    return f"{before + ' ' if before else ''}{upper}/{lower}{' ' if behind else ''}"
 
 
 def _added(text: str) -> str:
@@ -199,8 +217,11 @@ def _dollars(text: str) -> str:
     if not found:
         return text
     found_scale = _MILLION.sub("M", found[2])
-    scale = re.match(r"^(k|K|M|B|thousand|million|billion)?\b\s*(.*)$", found_scale)
-    return f"{found[1]}{scale[1] or ''} dollar {scale[2]}".strip() if scale else f"{found[1]} dollar"
+    if scale := re.match(r"^(k|K|M|B|thousand|million|billion)?\b\s*(.*)$", found_scale):
+        return f"{found[1]}{scale[1] or ''} dollar {scale[2]}".strip()
+    if sum_ := _MONEY_SUM.match(found[2]):  # $3 * 8, $3 + $4
+        return f"{found[1]} {sum_[1].replace('$', '')} dollar {sum_[2]}".strip()
+    return f"{found[1]} dollar" if _MONEY_AGAIN.match(found[2]) else text
 
 
 def _share_or_factor(text: str) -> str:

@@ -60,7 +60,7 @@
     const [, number, suffix] = PLAIN.exec(written) ?? [];
     if (!number || !unit || written.startsWith('~') || suffix in UNITS[unit]) return null;
     if (!suffix) return {status: 'unreadable', message: `${number} of what? Add the unit, like ${example}.`};
-    if (Object.hasOwn(UNITS.dollar, suffix)) return {status: 'unreadable', message: `A $ is money, which was not asked; give it like ${example}.`};
+    if (Object.hasOwn(UNITS.dollar, suffix)) return {status: 'unreadable', message: `Dollars are money, which was not asked; give it like ${example}.`};
     const known = Object.values(UNITS).some(units => Object.hasOwn(units, suffix));
     return known ? {status: 'unreadable', message: `'${suffix}' does not measure what was asked; give it like ${example}.`} : null;
   }
