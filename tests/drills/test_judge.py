@@ -134,6 +134,14 @@ def test_two_slips_are_not_named_when_two_other_ones_explain_it_as_well() -> Non
     assert verdict("9 GiB", ambiguous).status == "off"
 
 
+def test_two_slips_that_cancel_to_one_in_every_draw_are_not_named() -> None:
+    plain = [drill for drill in DRILLS.values() if not drill.unit]
+    assert len(plain) > 100
+    for drill in plain:
+        draws = [drill.draw(seeded("test", str(seed), drill.key)) for seed in range(3)]
+        assert any(judge(drill, p, "1").status != "pair" for p in draws), drill.key
+
+
 def test_one_slip_comes_before_two() -> None:
     assert verdict("9 GiB", toy(slip("half", 0.5), slip("triple", 3), slip("half-more", 1.5))).slips == ("half-more",)
 

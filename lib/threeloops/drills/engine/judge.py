@@ -133,13 +133,16 @@ def unit_slip(answer: Answer, target: float, *, like: str, tolerance: float, que
 
 
 def _pair(drill: Drill, p: Draw, answer: Answer, target: float) -> Verdict | None:
-    """Two slips at once, only when exactly one pair explains the answer."""
+    """Two slips at once, only when exactly one pair explains the answer. Of a plain number, two that cancel to 1
+    explain nothing: 1 - x and x / (1 - x) do so of every share, and 1 is answered without any reckoning.
+    """
     if not target:
         return None
+    both = {pair: pair[0].wrong(p) * pair[1].wrong(p) / target for pair in itertools.combinations(drill.slips, 2)}
     pairs = [
-        (one, two)
-        for one, two in itertools.combinations(drill.slips, 2)
-        if close(answer.value, one.wrong(p) * two.wrong(p) / target, drill.tolerance)
+        pair
+        for pair, wrong in both.items()
+        if close(answer.value, wrong, drill.tolerance) and (drill.unit or not math.isclose(wrong, 1))
     ]
     if len(pairs) != 1:
         return None
