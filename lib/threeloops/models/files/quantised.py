@@ -1,7 +1,7 @@
 """What a config.json says about how its checkpoint's weights are stored.
 
 >>> said_stored({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}})
-SaidStored(words='awq, 4 bits', counted_as='awq', left=())
+SaidStored(words='awq, 4 bits', counted_as='awq', left=(), by_module=(), head='')
 >>> said_stored({"quantization_config": "fp8"})
 Traceback (most recent call last):
     ...
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from threeloops import checks
+from threeloops import checks, dtypes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class SaidStored:
     left: tuple[str, ...] = ()  # modules that it leaves in 16 bits, as its list names them
     # of a checkpoint in several formats: each with its modules, the narrowest first; what none names has 16 bits
     by_module: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    head: str = ""  # the format of its output head; empty where that stays in 16 bits
 
 
 # What a config says, whatever else it says -> the format that is counted here.
@@ -99,13 +100,18 @@ def _read(field: str, said: object) -> SaidStored:
     if by_module := _by_module(said):
         formats = " and ".join(counted for counted, _ in by_module)
         words = f"{method or 'modelopt'}, {formats} by a list of layers"
-        return SaidStored(words=words, counted_as=by_module[0][0], by_module=by_module)
+        head = _listed_head(said)
+        words += f", the head in {head}" if head else ""
+        return SaidStored(words=words, counted_as=by_module[0][0], by_module=by_module, head=head)
     width = f"{bits} bits" if bits else ""
     words = ", ".join(filter(None, (method, detail, width))) or "a format of its own"
-    return SaidStored(words=words, counted_as=_counted(method, detail, said), left=left)
+    counted = _counted(method, detail, said)
+    if said.get("lm_head") is not True:  # GPTQModel's and AutoRound's switch
+        return SaidStored(words=words, counted_as=counted, left=left)
+    return SaidStored(words=f"{words}, its head too", counted_as=counted, left=left, head=counted)
 
 
-# NVIDIA's names for the format of one layer -> the format that is counted here, the narrowest first.
+# NVIDIA's names for the format of one layer -> the format that is counted here.
 _OF_A_LAYER = {
     "NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "MXFP8": "mxfp8", "FP8": "fp8", "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
     "FP8_PB_WO": "fp8-block", "FP8_BLOCK_SCALES": "fp8-block",
@@ -120,12 +126,27 @@ def _by_module(said: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ..
     found: dict[str, list[str]] = {counted: [] for counted in _OF_A_LAYER.values()}
     for module, one in listed.items():
         algo = str(one.get("quant_algo") if isinstance(one, Mapping) else one).upper()
-        if algo == "UNQUANTIZED" or module.startswith("mtp") or _OUTSIDE.search(module):
+        head = _is_head(module)
+        if algo == "UNQUANTIZED" or (_OUTSIDE.search(module) and not head):
             continue
         if algo not in _OF_A_LAYER:
             return ()
+        if head:
+            continue
         found[_OF_A_LAYER[algo]].append(module)
-    return tuple((counted, tuple(modules)) for counted, modules in found.items() if modules)
+    narrowest_first = sorted(found.items(), key=lambda one: dtypes.BITS[one[0]])
+    return tuple((counted, tuple(modules)) for counted, modules in narrowest_first if modules)
+
+
+def _is_head(module: str) -> bool:
+    return module.split(".")[-1] == "lm_head" and not module.startswith("mtp")
+
+
+def _listed_head(said: Mapping[str, Any]) -> str:
+    """The format in which a list of layers that `_by_module` read has the head; empty where it stays in 16 bits."""
+    heads = [one for module, one in said["quantized_layers"].items() if _is_head(module)]
+    algos = {str(one.get("quant_algo") if isinstance(one, Mapping) else one).upper() for one in heads}
+    return _OF_A_LAYER[algos.pop()] if len(algos) == 1 and algos <= _OF_A_LAYER.keys() else ""
 
 
 def _left_wide(said: Mapping[str, Any]) -> tuple[str, ...]:

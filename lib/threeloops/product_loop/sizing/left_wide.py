@@ -29,7 +29,14 @@ from threeloops.models.layers.states import KimiDelta
 from threeloops.models.parameters import model_parameters
 
 # What stands before and after a layer's number in the names of checkpoints.
-_BEFORE = ("model.layers.", "model.language_model.layers.", "language_model.model.layers.", "layers.")
+_BEFORE: tuple[str, ...] = (
+    "model.layers.",
+    "model.language_model.layers.",
+    "language_model.model.layers.",
+    "layers.",
+    "backbone.layers.",
+    "language_model.backbone.layers.",
+)
 _OUT_OF: dict[str, tuple[str, ...]] = {
     "attention": ("self_attn.o_proj", "attn.o_proj", "attn.wo_b", "attention.dense", "mixer.o_proj"),
     "recurrent": ("linear_attn.out_proj", "mixer.out_proj", "mamba.out_proj", "conv.out_proj"),
@@ -44,9 +51,12 @@ _OUT_OF: dict[str, tuple[str, ...]] = {
     ),
     "experts": (
         "mlp.experts.0.down_proj",
+        "mlp.experts.down_proj",
         "block_sparse_moe.experts.0.w2",
         "feed_forward.experts.0.down_proj",
+        "feed_forward.experts.down_proj",
         "mixer.experts.0.down_proj",
+        "mixer.experts.down_proj",
         "ffn.experts.0.w2",
     ),
 }
@@ -80,6 +90,7 @@ def by_module(model: Model) -> dict[str, int]:
     """Weights of the layers in each format of a checkpoint that has several, as its config lists modules by format.
 
     Assumes:  as `left_wide`
+    Raises:   ValueError where the list names what no part of a layer is called here, or nothing of a format
     Source:   as the module (modelopt.py, ModelOptMixedPrecisionConfig)
     Counted:  tests.product_loop.sizing.test_left_wide.on_the_class
 
@@ -87,13 +98,50 @@ def by_module(model: Model) -> dict[str, int]:
     >>> by_module(model("llama-3-8b"))
     {}
     """
-    listed = () if model.counted else model.stored.by_module
-    return {stored: _named(model, modules, all_experts_mean_beside=False) for stored, modules in listed}
+    listed = model.stored.by_module
+    if listed and model.counted:
+        raise ValueError(f"{model.name} is counted on its class, which does not say which layers are {listed[0][0]}")
+    found = {stored: _named(model, modules, all_experts_mean_beside=False) for stored, modules in listed}
+    for stored, modules in listed:
+        strange = [module for module in modules if not _is_of_a_layer(module)]
+        if strange or not found[stored]:
+            raise ValueError(
+                f"the config of {model.name} lists {(strange or modules)[0]!r} in {stored}, and no weights of a layer"
+                " that are counted here are called so: ask for a format of all its weights, like bf16"
+            )
+    return found
+
+
+_NUMBER = re.compile(r"\.\d+(?=\.|$)")
+
+
+@functools.cache
+def _part_names() -> frozenset[str]:
+    """What the parts of layers are called, with a sign in every number's place."""
+    return frozenset(
+        _NUMBER.sub(".#", f"{before}0.{out_of}") for before in _BEFORE for part in _OUT_OF.values() for out_of in part
+    )
+
+
+@functools.cache
+def _is_of_a_layer(module: str) -> bool:
+    """Whether a list's entry is a part that is known here, holds one, or is another matrix of one. Layers of which each
+    has a `mixer` of its own kind are not told apart by that name alone.
+    """
+    if module.startswith("re:") or "*" in module:
+        return any(covered_layers((module,), part, layers=range(1000)) for part in _OUT_OF)
+    name = _NUMBER.sub(".#", module)
+    beside = name.rpartition(".")[0]
+    if any(known == name or (beside and known.rpartition(".")[0] == beside) for known in _part_names()):
+        return not name.endswith(".mixer")
+    whole = any(known.startswith(f"{name}.") for known in _part_names())
+    return whole and not name.endswith(".mixer") and not name.startswith("backbone.layers.#")
 
 
 def _named(model: Model, named: tuple[str, ...], *, all_experts_mean_beside: bool) -> int:
     if not named:
         return 0
+    _refuse_some_mixers(model, named)
     sizes = model_parameters(model).layers
     with_experts = _with_experts(model)
     layers_named = {
@@ -117,6 +165,23 @@ def _named(model: Model, named: tuple[str, ...], *, all_experts_mean_beside: boo
         if layers:
             whole += round(sum(size * count for size, count in held) * min(layers, named_in) / layers)
     return whole
+
+
+def _refuse_some_mixers(model: Model, named: tuple[str, ...]) -> None:
+    """Refuse a list that names some layers whole where each has one part of three kinds, all called `mixer`: a `Model`
+    does not say which layer has which.
+    """
+    if not any(layer.attention is None or layer.mlp is None for layer, _ in model.groups):
+        return
+    within = _covers(named)
+    for before in _BEFORE:
+        mixers = [f"{before}{layer}.mixer" for layer in range(model.num_layers)]
+        whole = [mixer for mixer in mixers if within(f"{mixer}.o_proj") and within(f"{mixer}.out_proj")]
+        if 0 < len(whole) < model.num_layers:
+            raise ValueError(
+                f"the config of {model.name} lists all of {whole[0]!r}, and which part that layer has is not known:"
+                " ask for a format of all its weights, like bf16"
+            )
 
 
 def _with_experts(model: Model) -> range:

@@ -80,16 +80,30 @@ def weights_in(model: Model, wanted: str) -> Weights:
         left = left_wide(model)
     bits = dtypes.BITS[wanted] if wanted in LAYERS_ONLY else BITSANDBYTES.get(wanted)
     bits = bits or GROUPED.get(wanted, GROUPS).bits_per_weight
+    head = parameters.head_matrix if (of_head := _head_format(model, wanted)) else 0
+    rest = {wide: (parameters.total - narrow - head, dtypes.BITS["bf16"])}
     if wanted == model.stored.counted_as and (several := by_module(model)):
-        formats: dict[str, tuple[int, float]] = {name: (count, dtypes.BITS[name]) for name, count in several.items()}
         left = narrow - sum(several.values())
-        return {
-            **formats,
-            LEFT_WIDE: (left, dtypes.BITS["bf16"]),
-            wide: (parameters.total - narrow, dtypes.BITS["bf16"]),
-        }
+        if left < 0:
+            raise ValueError(
+                f"the config of {model.name} lists some layers in two formats: ask for one of all, like bf16"
+            )
+        held = several | ({of_head: several.get(of_head, 0) + head} if of_head else {})
+        formats: dict[str, tuple[int, float]] = {name: (count, dtypes.BITS[name]) for name, count in held.items()}
+        return {**formats, LEFT_WIDE: (left, dtypes.BITS["bf16"]), **rest}
     kept = {LEFT_WIDE: (left, dtypes.BITS["bf16"])} if left else {}
-    return {wanted: (narrow - left, bits), **kept, wide: (parameters.total - narrow, dtypes.BITS["bf16"])}
+    return {wanted: (narrow - left + head, bits), **kept, **rest}
+
+
+def _head_format(model: Model, wanted: str) -> str:
+    """The format of an output head that the checkpoint has in fewer bits; empty where it stays in 16."""
+    said = model.stored.head if wanted == model.stored.counted_as else ""
+    if said and not model_parameters(model).head:
+        raise ValueError(
+            f"the config of {model.name} has the head in {said}, and the head is the input table, which stays in 16"
+            " bits: ask for a format of all its weights, like bf16"
+        )
+    return said
 
 
 def _expert_matrices(model: Model) -> int:
@@ -153,6 +167,9 @@ def table_bytes_in(model: Model, wanted: str) -> tuple[float, float]:
         width = mean_weight_bytes(model, wanted)
     else:
         width = dtypes.bytes_per_element(wanted if wanted in WHOLE else "bf16")
+    if of_head := _head_format(model, wanted):
+        bits = weights_in(model, wanted)[of_head][1]
+        return parameters.embedding * width, parameters.head_matrix * bits / units.BITS_PER_BYTE
     return parameters.embedding * width, parameters.head_matrix * width
 
 
